@@ -12,6 +12,7 @@
 #include "base/crc32c.h"
 #include "base/error.h"
 #include "base/names.h"
+#include "base/printable.h"
 
 #include "cmd/common/load_config.h"
 #include "cmd/common/run_files.h"
@@ -219,10 +220,12 @@ std::optional<std::string> FindBest(const CheckpointArguments& arguments, const 
   try {
     CheckpointReader best(directory.PathOf(*name));
     best.Verify();
-    const double loss = best.manifest().loss;
-    errors.Print(fmt::format("{}: the best checkpoint{}, at global step {}{}", best.path(),
-                             std::isnan(loss) ? "" : fmt::format(" of loss {:.6g}", loss),
-                             best.manifest().step, arguments.best ? "" : "; --newest takes the newest"));
+    const std::optional<StoredFigure>& by = best.manifest().best_by;
+    const double figure = by ? by->value : best.manifest().loss;
+    errors.Print(fmt::format(
+        "{}: the best checkpoint{}, at global step {}{}", best.path(),
+        std::isnan(figure) ? "" : fmt::format(" of {} {:.6g}", by ? Printable(by->metric) : "loss", figure),
+        best.manifest().step, arguments.best ? "" : "; --newest takes the newest"));
     return best.path();
   } catch (const BadCheckpoint& bad) {
     if (arguments.best) throw;

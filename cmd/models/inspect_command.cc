@@ -72,7 +72,10 @@ void PrintRun(const CheckpointReader& reader) {
   }
   // Without eval.keep_best there are none, though the run may have measured some.
   if (!std::isnan(manifest.loss) || !std::isnan(manifest.accuracy)) {
-    fmt::print("  loss {}, accuracy {}\n", FigureText(manifest.loss), FigureText(manifest.accuracy));
+    fmt::print("  loss {}, accuracy {}", FigureText(manifest.loss), FigureText(manifest.accuracy));
+    if (const auto& by = manifest.best_by; by && by->metric != "accuracy")
+      fmt::print(", {} {}", Printable(by->metric), FigureText(by->value));
+    fmt::print("\n");
   }
   if (const Origin& origin = manifest.origin; !origin.path.empty()) {
     const std::string slots =

@@ -187,8 +187,12 @@ std::string StatusText(const Json& status, int columns, bool with_run) {
   const Json* const best = status.Find("evaluation");
   if (best != nullptr && best->is_object()) {
     const std::string set = TextOf(*best, "set");  // empty: of an older dtrain
-    text += fmt::format("best evaluation: {}loss {:.4g} at step {:.0f}\n", set.empty() ? set : set + " ",
-                        NumberIn(*best, "best_loss").value_or(0), NumberIn(*best, "best_step").value_or(0));
+    for (const char* const metric : {"loss", "auc", "accuracy", "rmse"}) {
+      const std::optional<double> figure = NumberIn(*best, fmt::format("best_{}", metric).c_str());
+      if (!figure) continue;
+      text += fmt::format("best evaluation: {}{} {:.4g} at step {:.0f}\n", set.empty() ? set : set + " ",
+                          metric, *figure, NumberIn(*best, "best_step").value_or(0));
+    }
   }
   const Json* const warnings = status.Find("warnings");
   if (warnings != nullptr && warnings->is_array()) {

@@ -20,19 +20,19 @@ namespace {
 
 struct Evaluated {
   int64_t step = 0;
-  double loss = 0;
+  double figure = 0;
 };
 
-// The evaluations that a log tells, which is JSON.
-std::vector<Evaluated> EvaluationsIn(const std::string& log) {
+// The losses of evaluations that a log tells, or another figure. The log is JSON.
+std::vector<Evaluated> EvaluationsIn(const std::string& log, const std::string& figure = "loss") {
   std::vector<Evaluated> found;
   std::istringstream lines(log);
   for (std::string line; std::getline(lines, line);) {
     const Json event = Json::Parse(line);
     if (!event.is_object()) continue;
-    for (const char* const key : {"validation_loss", "test_loss"}) {
-      const Json* const loss = event.Find(key);
-      if (loss != nullptr) found.push_back({event.at("global_step").get<int64_t>(), loss->get<double>()});
+    for (const std::string set : {"validation_", "test_"}) {
+      const Json* const told = event.Find(set + figure);
+      if (told != nullptr) found.push_back({event.at("global_step").get<int64_t>(), told->get<double>()});
     }
   }
   return found;
@@ -48,13 +48,14 @@ bool HasReplaced(const std::string& dir) {
 
 // Checks that the best checkpoint in `dir` is of the smallest of these losses, and that `eval` gives that.
 void CheckIsBest(const std::string& dir, const std::vector<Evaluated>& evaluations) {
-  const auto best = std::min_element(evaluations.begin(), evaluations.end(),
-                                     [](const Evaluated& a, const Evaluated& b) { return a.loss < b.loss; });
+  const auto best =
+      std::min_element(evaluations.begin(), evaluations.end(),
+                       [](const Evaluated& a, const Evaluated& b) { return a.figure < b.figure; });
   REQUIRE(best != evaluations.end());
   CHECK(Contains(FileContent(dir + "/best"), fmt::format("step-{:09}", best->step)));
   const std::string out = dir + "/eval.json";
   REQUIRE(Run({"eval", dir, "--result", out}).code == 0);
-  CHECK(ReadResult(out).at("test_loss").get<double>() == best->loss);
+  CHECK(ReadResult(out).at("test_loss").get<double>() == best->figure);
 }
 
 // Runs 2 workers for 60 steps each, with a checkpoint every fifth step, and checks that the best one has the
@@ -125,6 +126,47 @@ TEST_CASE("best: rows of a hash table that come and leave while they are evaluat
 TEST_CASE("best: a model of tensors and rows") {
   const auto job = RowsJob("kind: wide_deep, embedding: 4, hidden: [16, 8]");
   for (const char* mode : kModes) CheckBest(*job, mode, 3);
+}
+
+TEST_CASE(
+    "best: by eval.metric: the largest auc is kept, ends the run, and is what inspect, status and eval "
+    "tell") {
+  // With this rate the loss of later steps grows, and the AUC does not follow it.
+  const LocalJob job(
+      "model: {kind: logistic}\n"
+      "data: {train: {format: criteo, path: a.txt}, test: {format: criteo, path: b.txt}, hash_bits: 12}\n"
+      "train: {mode: sync, batch_size: 50, epochs: 2, optimizer: {kind: sgd, learning_rate: 8}}\n");
+  for (const auto& [name, rows, first] : {std::tuple{"a.txt", "3000", "0"}, {"b.txt", "500", "3000"}})
+    REQUIRE(Run({"synth", "criteo", "--rows", rows, "--first", first, "--out", job.directory + "/" + name})
+                .code == 0);
+  const std::string dir = job.directory + "/ckpt";
+  const std::unique_ptr<Process> run =
+      job.Start({"--ps", "1", "--workers", "1", "--set", "checkpoint.dir=" + dir, "--set", "log.format=json",
+                 "--set", "eval={every_steps: 3, keep_best: true, metric: auc, patience: 6, at_end: false}"});
+  REQUIRE(RunToEnd(*run) == 0);
+  const std::vector<Evaluated> evaluations = EvaluationsIn(run->standard_error(), "auc");
+  const auto worse = [](const Evaluated& a, const Evaluated& b) { return a.figure < b.figure; };
+  const auto best = std::max_element(evaluations.begin(), evaluations.end(), worse);
+  REQUIRE(best != evaluations.end());
+  CHECK(evaluations.size() == static_cast<size_t>(best - evaluations.begin()) + 7);
+  CHECK(Contains(
+      run->standard_error(),
+      fmt::format("6 evaluations in a row without a larger auc (eval.patience); the best was {:.6g} at "
+                  "global step {}",
+                  best->figure, best->step)));
+  const std::vector<Evaluated> losses = EvaluationsIn(run->standard_error());
+  CHECK(std::min_element(losses.begin(), losses.end(), worse)->step != best->step);
+  CHECK(Contains(FileContent(dir + "/best"), fmt::format("step-{:09}", best->step)));
+  const Done told = Run({"eval", dir, "--result", dir + "/eval.json"});
+  CHECK(Contains(told.error, fmt::format("the best checkpoint of auc {:.6g}, at global step", best->figure)));
+  CHECK(ReadResult(dir + "/eval.json").at("test_auc").get<double>() == best->figure);
+  const std::string name = fmt::format("/step-{:09}", best->step);
+  CHECK(Contains(Run({"inspect", dir + name}).output, fmt::format(", auc {:.6g}", best->figure)));
+  const Done wrong = Run({"check", job.config, "--set", "eval={every_steps: 3, patience: 2, metric: rmse}"});
+  CHECK(wrong.code == 2);
+  CHECK(Contains(wrong.error,
+                 "eval.metric = rmse; is of models that tell numbers, and model.kind = logistic tells "
+                 "classes. Set loss, auc or accuracy."));
 }
 
 TEST_CASE("best: the final weights are the best checkpoint where their loss is the smallest") {

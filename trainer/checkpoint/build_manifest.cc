@@ -83,6 +83,7 @@ Manifest RunManifest(const Config& config, const Layout& layout, const ModelSlot
   manifest.positions = moment.positions;
   manifest.loss = moment.loss;
   manifest.accuracy = moment.accuracy;
+  manifest.best_by = moment.best_by;
   manifest.inputs = moment.inputs;
   manifest.origin = moment.origin;
   manifest.base = moment.base;

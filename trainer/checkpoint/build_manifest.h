@@ -26,6 +26,7 @@ struct SavedMoment {
   bool best = false;      // the best of all evaluations so far, with these figures:
   double loss = std::numeric_limits<double>::quiet_NaN();
   double accuracy = std::numeric_limits<double>::quiet_NaN();  // NaN: the model does not classify
+  std::optional<StoredFigure> best_by = std::nullopt;          // unset: the loss
   std::optional<InputForm> inputs = std::nullopt;              // unset: the writer does not know the data
   Origin origin = {};
   std::optional<StoredBase> base = std::nullopt;  // set: it has what has changed since that one

@@ -458,14 +458,14 @@ void CheckpointDirectory::ForgetBest() const {
   if (error) throw SaveError(PathOf(kBest), "removed", error.value());
 }
 
-double CheckpointDirectory::ReadBestLoss() const {
-  double loss = std::numeric_limits<double>::quiet_NaN();
+double CheckpointDirectory::ReadBestScore(EvalMetric metric) const {
+  double figure = std::numeric_limits<double>::quiet_NaN();
   const std::optional<std::string> best = ReadBest();
   try {
-    if (best) loss = ReadManifest(PathOf(*best)).loss;
+    if (best) figure = ReadManifest(PathOf(*best)).FigureOf(metric);
   } catch (const BadCheckpoint&) {  // another one may become the best
   }
-  return std::isnan(loss) ? std::numeric_limits<double>::infinity() : loss;
+  return std::isnan(figure) ? std::numeric_limits<double>::infinity() : ScoreOf(metric, figure);
 }
 
 std::string NamedCheckpoint(const std::string& path, std::vector<std::string>* skipped) {

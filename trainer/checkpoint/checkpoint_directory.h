@@ -119,8 +119,9 @@ class CheckpointDirectory {
   void WriteBest(const std::string& name) const;
   // From now on no checkpoint is the best. Throws IoError.
   void ForgetBest() const;
-  // The loss of the best checkpoint; infinity when there is none or it was not evaluated.
-  double ReadBestLoss() const;
+  // The score of the best checkpoint (ScoreOf()); infinity when there is none or it does not have this
+  // figure.
+  double ReadBestScore(EvalMetric metric) const;
 
  private:
   struct Save {

@@ -208,17 +208,18 @@ TEST_CASE("directory: the best one is known by name, also when that step is save
 TEST_CASE("directory: the best one's loss is what it was written with; infinity where there is none") {
   CheckpointDirectory directory(NewDirectory());
   const double infinity = std::numeric_limits<double>::infinity();
-  CHECK(directory.ReadBestLoss() == infinity);
+  CHECK(directory.ReadBestScore(EvalMetric::kLoss) == infinity);
   SaveStep(&directory, 5);
   directory.WriteBest("step-000000005");
-  CHECK(directory.ReadBestLoss() == 0.25);
+  CHECK(directory.ReadBestScore(EvalMetric::kLoss) == 0.25);
+  CHECK(directory.ReadBestScore(EvalMetric::kAuc) == infinity);  // it does not say
   directory.ForgetBest();
   CHECK(directory.ReadBest() == std::nullopt);
-  CHECK(directory.ReadBestLoss() == infinity);
+  CHECK(directory.ReadBestScore(EvalMetric::kLoss) == infinity);
   directory.ForgetBest();  // there is nothing to forget now
   directory.WriteBest("step-000000005");
   std::filesystem::resize_file(directory.PathOf("step-000000005/manifest"), 10);
-  CHECK(directory.ReadBestLoss() == infinity);
+  CHECK(directory.ReadBestScore(EvalMetric::kLoss) == infinity);
 }
 
 TEST_CASE("directory: who looks while a run saves and prunes always finds one, and nothing to complain of") {

@@ -68,7 +68,7 @@ TEST_CASE("checkpoint.md: every field of the manifest and every constant is ther
   for (std::sregex_iterator each(schema.begin(), schema.end(), field), end; each != end; ++each, ++fields) {
     CheckNamed(document, "`" + each->str(1) + "`");
   }
-  CHECK(fields == 57);
+  CHECK(fields == 60);
   CheckNamed(document, fmt::format("at most {} elements", kBlockValues));
   CheckNamed(document, fmt::format("multiple of {} bytes", kShardAlignment));
   CheckNamed(document, "`dtrain checkpoint shard, format 1`");

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "trainer/checkpoint/manifest_generated.h"
 #include "trainer/checkpoint/shard_format.h"
+#include "trainer/config/run_config.h"
 
 namespace dtrain {
 namespace {
@@ -95,11 +96,14 @@ Offset<stored::Manifest> Encode(const Manifest& manifest, flatbuffers::FlatBuffe
   const auto began_with = origin.path.empty() ? 0 : builder->CreateString(origin.path);
   const std::optional<StoredBase>& since = manifest.base;
   const auto base = since ? stored::CreateBase(*builder, since->sequence, since->step, since->checksum) : 0;
+  const std::optional<StoredFigure>& figure = manifest.best_by;
+  const auto best_by =
+      figure ? stored::CreateFigure(*builder, builder->CreateString(figure->metric), figure->value) : 0;
   return stored::CreateManifest(
       *builder, FormatOf({its.has_value(), hashed, has_two, since.has_value()}), manifest.sequence,
       manifest.step, manifest.saved_unix_ms, manifest.run_id, version, optimizer, mode, all_tensors, slots,
       all_shards, positions, manifest.config_bytes, manifest.config_checksum, manifest.loss,
-      manifest.accuracy, inputs, manifest.run_epoch, table, began_with, origin.updates, base);
+      manifest.accuracy, inputs, manifest.run_epoch, table, began_with, origin.updates, base, best_by);
 }
 
 size_t BytesReferredTo(const stored::InputColumn& column) {
@@ -203,6 +207,8 @@ Manifest Decode(const stored::Manifest& from) {
   manifest.config_checksum = from.config_checksum();
   manifest.loss = from.loss();
   manifest.accuracy = from.accuracy();
+  if (from.best_by() != nullptr)
+    manifest.best_by = {from.best_by()->metric()->str(), from.best_by()->value()};
   if (from.began_with() != nullptr) manifest.origin.path = from.began_with()->str();
   manifest.origin.updates = static_cast<int64_t>(from.earlier_updates());
   if (from.inputs() != nullptr) manifest.inputs = Decode(*from.inputs());
@@ -225,6 +231,13 @@ Manifest Decode(const stored::Manifest& from) {
 }
 
 }  // namespace
+
+double Manifest::FigureOf(EvalMetric metric) const {
+  if (metric == EvalMetric::kLoss) return loss;
+  if (metric == EvalMetric::kAccuracy) return accuracy;
+  return best_by && best_by->metric == MetricName(metric) ? best_by->value
+                                                          : std::numeric_limits<double>::quiet_NaN();
+}
 
 int64_t Manifest::bytes() const {
   int64_t all = config_bytes;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "trainer/batch/input_form.h"
+#include "trainer/config/choices.h"
 #include "trainer/model/layout.h"
 #include "trainer/optim/model_slots.h"
 #include "trainer/table/row_pieces.h"
@@ -72,6 +73,12 @@ struct StoredBase {
   uint64_t checksum = 0;  // Manifest::checksum
 };
 
+// StoredFigure: a figure of an evaluation, by its name as a value of eval.metric.
+struct StoredFigure {
+  std::string metric;
+  double value = 0;
+};
+
 struct Manifest {
   int64_t sequence = 0;  // from 1; the newest checkpoint of a directory has the largest
   int64_t step = 0;
@@ -89,7 +96,8 @@ struct Manifest {
   uint64_t config_checksum = 0;
   double loss = std::numeric_limits<double>::quiet_NaN();  // NaN: not evaluated
   double accuracy = std::numeric_limits<double>::quiet_NaN();
-  std::optional<InputForm> inputs;  // unset: the writer did not know the data
+  std::optional<StoredFigure> best_by;  // set: what makes it the best one, in the place of the loss
+  std::optional<InputForm> inputs;      // unset: the writer did not know the data
   std::optional<StoredTable> table;
   Origin origin;
   std::optional<StoredBase> base;  // set: this is a delta
@@ -105,6 +113,8 @@ struct Manifest {
   RowPieces RowPiecesOf(size_t shard) const;
   // The rows of that file. `table` is set.
   RowRange RowsOf(size_t shard) const;
+  // The figure of the evaluation that it was written after; NaN: none.
+  double FigureOf(EvalMetric metric) const;
   // The size of all files without the manifest.
   int64_t bytes() const;
 };

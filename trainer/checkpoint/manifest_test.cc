@@ -25,6 +25,7 @@ Manifest SmallManifest() {
   manifest.sequence = 7;
   manifest.config_bytes = 100;
   manifest.config_checksum = 0xabcdef;
+  manifest.best_by = {"auc", 0.75};
   return manifest;
 }
 
@@ -51,6 +52,8 @@ TEST_CASE("manifest: all fields come back from the bytes") {
   CHECK(to.config_checksum == 0xabcdef);
   CHECK(to.loss == 0.25);
   CHECK(isnan(to.accuracy));
+  CHECK(to.FigureOf(EvalMetric::kAuc) == 0.75);
+  CHECK(isnan(to.FigureOf(EvalMetric::kRmse)));
   REQUIRE(to.tensors.size() == 2);
   CHECK(to.tensors[0].name == "weights/W1");
   CHECK(to.tensors[0].rows == 5);

@@ -72,6 +72,7 @@ enum class PlacementPolicy { kBytes, kRoundRobin, kPin };
 enum class DeviceKind { kAuto, kCpu, kCuda };
 enum class EvalOn { kTest, kValidation };
 enum class EvalBy { kChief, kAll };
+enum class EvalMetric { kLoss, kAuc, kAccuracy, kRmse };
 enum class WorkerLost { kContinue, kWait, kFail };
 enum class PsLost { kWait, kFail };
 enum class OnSigterm { kSaveAndEnd, kLeave };

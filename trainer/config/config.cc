@@ -69,6 +69,20 @@ std::string HeadText(const ModelConfig& model) {
   return "model.head = softmax";
 }
 
+const char* MetricName(EvalMetric metric) {
+  switch (metric) {
+    case EvalMetric::kLoss:
+      return "loss";
+    case EvalMetric::kAuc:
+      return "auc";
+    case EvalMetric::kAccuracy:
+      return "accuracy";
+    case EvalMetric::kRmse:
+      break;
+  }
+  return "rmse";
+}
+
 std::optional<int64_t> ColumnNumber(const std::string& column) {
   if (column.empty() || column.find_first_not_of("0123456789") != std::string::npos) return std::nullopt;
   int64_t number = 0;

@@ -570,6 +570,19 @@ void Rules::CheckEvaluation() {
            "counts the evaluations of eval.every_steps, which is 0. Try eval.every_steps: 100.");
   RefuseIf(eval.keep_best && never, "eval.keep_best",
            "is about the evaluations of eval.every_steps, which is 0. Try eval.every_steps: 100.");
+  if (eval.metric != EvalMetric::kLoss && !IsBad("eval.metric")) {
+    RefuseIf(eval.patience == 0 && !eval.keep_best, "eval.metric",
+             "is what eval.patience and eval.keep_best compare, and neither is set. Set one of them.");
+    const bool of_classes = eval.metric != EvalMetric::kRmse;
+    if (IsGood("model.kind") && !IsBad("model.head") && of_classes != HasClasses(config_.model)) {
+      Refuse(
+          "eval.metric",
+          fmt::format(
+              of_classes ? "is of models that tell classes, and {} tells none. Set loss or rmse."
+                         : "is of models that tell numbers, and {} tells classes. Set loss, auc or accuracy.",
+              HeadText(config_.model)));
+    }
+  }
   // The directory of a run that a command makes has checkpoints.
   const bool none = config_.run.dir == kNoRunDirectory || IsGood("checkpoint.dir");
   RefuseIf(eval.keep_best && config_.checkpoint.dir.empty() && none, "eval.keep_best",

@@ -39,9 +39,18 @@ struct EvalConfig {
   int64_t every_steps = 0;  // local steps of the chief; 0: none
   bool at_end = true;
   EvalBy by = EvalBy::kChief;
-  int64_t patience = 0;    // evaluations without a better loss, after which the run ends; 0: never
-  bool keep_best = false;  // the checkpoint of the smallest loss
+  EvalMetric metric = EvalMetric::kLoss;  // what makes an evaluation better
+  int64_t patience = 0;    // evaluations that are not better, after which the run ends; 0: never
+  bool keep_best = false;  // the checkpoint of the best evaluation
 };
+
+// "auc".
+const char* MetricName(EvalMetric metric);
+// What evaluations are compared by: the smaller, the better. Its own inverse.
+inline double ScoreOf(EvalMetric metric, double figure) {
+  const bool larger_is_better = metric == EvalMetric::kAuc || metric == EvalMetric::kAccuracy;
+  return larger_is_better ? -figure : figure;
+}
 
 constexpr double kLogEverySecs = 10;
 

@@ -80,13 +80,21 @@ std::vector<Field> RunningFields() {
       Choice(DT_KEY(eval.by), kRun, {{"chief", EvalBy::kChief}, {"all", EvalBy::kAll}},
              "Who evaluates at the end: chief: the worker of the lowest index that has the rows; all: every "
              "worker besides, with the weights that it has."),
-      Number(DT_KEY(eval.patience), kRun, kFromZero,
-             "After so many evaluations of eval.every_steps in a row without a smaller loss the run ends "
-             "early; 0: never.")
+      Choice(DT_KEY(eval.metric), kRun,
+             {{"loss", EvalMetric::kLoss},
+              {"auc", EvalMetric::kAuc},
+              {"accuracy", EvalMetric::kAccuracy},
+              {"rmse", EvalMetric::kRmse}},
+             "What makes an evaluation better than another one, for eval.patience and eval.keep_best: a "
+             "smaller loss or rmse, or a larger auc or accuracy."),
+      Number(
+          DT_KEY(eval.patience), kRun, kFromZero,
+          "After so many evaluations of eval.every_steps in a row that are not better (eval.metric) the run "
+          "ends early; 0: never.")
           .Unit("evaluations"),
       Flag(DT_KEY(eval.keep_best), kRun,
-           "Save the weights of each evaluation with the smallest loss so far, exactly those that were "
-           "evaluated, and keep the last of them beside checkpoint.keep."),
+           "Save the weights of each evaluation that is better than all before (eval.metric), exactly those "
+           "that were evaluated, and keep the last of them beside checkpoint.keep."),
       Flag(DT_KEY(hooks.stop_on_nan), kRun,
            "Check every loss and every gradient, at the worker and at the ps, and end the run with exit code "
            "3 where one is not finite."),

@@ -155,7 +155,7 @@ CheckpointWriter::Outcome CheckpointWriter::Publish(const std::vector<WrittenPar
   Outcome outcome;
   double best_before = 0;
   try {
-    best_before = directory_.ReadBestLoss();
+    best_before = directory_.ReadBestScore(config_.eval.metric);
     if (moment_.base) FindBase(temporary_, *moment_.base);  // a delta alone is no checkpoint
     const Manifest manifest = RunManifest(config_, layout_, slots_, parts, moment_);
     if (const std::string wrong = WhyNotThere(manifest); !wrong.empty()) {
@@ -176,7 +176,8 @@ CheckpointWriter::Outcome CheckpointWriter::Publish(const std::vector<WrittenPar
     return {"", fmt::format("{}: {}", self_, FailureText(error))};
   }
   try {  // the checkpoint is complete even if what follows fails
-    if (moment_.best && moment_.loss < best_before)
+    const double figure = moment_.best_by ? moment_.best_by->value : moment_.loss;
+    if (moment_.best && ScoreOf(config_.eval.metric, figure) < best_before)
       directory_.WriteBest(outcome.path.substr(outcome.path.rfind('/') + 1));
     directory_.Prune(config_.checkpoint.keep, directory_.ReadBest());
   } catch (const std::exception& error) {

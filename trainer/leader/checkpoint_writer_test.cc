@@ -306,7 +306,7 @@ TEST_CASE("checkpoint writer: checkpoint.keep newest stay, and the best one, whi
   f.Tell(f.WritePart1(1));
   CHECK(f.End().error == "");
   CHECK(f.directory.ReadBest() == "step-000000001");
-  CHECK(f.directory.ReadBestLoss() == 0.25);
+  CHECK(f.directory.ReadBestScore(EvalMetric::kLoss) == 0.25);
   CHECK(f.Save(2, 2).error == "");
   CHECK(f.Save(3, 3).error == "");
   CHECK(f.There() == Names{"best", "step-000000001", "step-000000003"});

@@ -317,6 +317,8 @@ SavedMoment Checkpoints::MomentOfSnapshot() const {
     moment.best = true;
     moment.loss = best_->loss.value_or(moment.loss);
     moment.accuracy = best_->accuracy.value_or(moment.accuracy);
+    const EvalMetric metric = config_.eval.metric;
+    if (metric != EvalMetric::kLoss) moment.best_by = {MetricName(metric), FigureOf(*best_, metric)};
   }
   moment.inputs = history_.inputs;
   moment.origin = history_.origin;
@@ -347,10 +349,13 @@ void Checkpoints::LetBestGo() {
   if (std::exchange(holds_best_, false) && phase_ != Phase::kTaking) LetRoundsGoOn();
 }
 
-double Checkpoints::BestLoss() const {
+double Checkpoints::BestScore() const {
   const bool is_written = phase_ != Phase::kIdle && !is_candidate_ && !asked_best_;
   const std::optional<EvaluationFigures>& best = is_written ? best_ : asked_best_;
-  return best && best->loss ? *best->loss : directory_->ReadBestLoss();
+  const double figure =
+      best ? FigureOf(*best, config_.eval.metric) : std::numeric_limits<double>::quiet_NaN();
+  return !std::isnan(figure) ? ScoreOf(config_.eval.metric, figure)
+                             : directory_->ReadBestScore(config_.eval.metric);
 }
 
 // A disk that hangs may hold the writing thread for ever. One that is being published has as long again.
@@ -404,7 +409,9 @@ void Checkpoints::TakeOver() {
     history_.checkpoint = directory_->PathOf(found[0].name);
     history_.checkpoint_step = saved_step_ = found[0].step;
     restored_ = saved_again_ = false;
-    if (asked_best_ && asked_best_->loss == directory_->ReadBestLoss()) asked_best_.reset();
+    const EvalMetric metric = config_.eval.metric;
+    if (asked_best_ && ScoreOf(metric, FigureOf(*asked_best_, metric)) == directory_->ReadBestScore(metric))
+      asked_best_.reset();
   } else {
     asked_ |= saves_;
   }

@@ -132,8 +132,9 @@ class Checkpoints {
   bool is_there() const { return history_.checkpoint.empty() || !IsGone(history_.checkpoint); }
   // A checkpoint is being taken or written, or has to be.
   bool saving() const { return !idle() && phase_ != Phase::kEvaluating; }
-  // The loss of the best checkpoint, also of one that is being written or has to be; infinity: there is none.
-  double BestLoss() const;
+  // The score of the best checkpoint (ScoreOf()), also of one that is being written or has to be; infinity:
+  // there is none.
+  double BestScore() const;
   // The global step of the newest complete checkpoint; -1: none yet.
   int64_t saved_step() const { return saved_step_; }
   // Whether the newest checkpoint has every gradient up to `step`. Outside sync it may lack some when there

@@ -348,7 +348,7 @@ TEST_CASE("checkpoints: the last one, and the figures of the best, are not lost 
     f.Complete(2);
     CHECK(f.ended == std::vector<std::string>{""});
     CHECK(f.checkpoints->saved_step() == 7);
-    if (best) CHECK(f.directory().ReadBestLoss() == 0.25);
+    if (best) CHECK(f.directory().ReadBestScore(EvalMetric::kLoss) == 0.25);
   }
 }
 
@@ -370,10 +370,10 @@ TEST_CASE("checkpoints: the best one has the figures of its evaluation, and only
   f.Kept(1);
   f.Save(true, 0.125);  // of the same step as the current one, but with other figures
   f.Written(1, 0);
-  CHECK(f.directory().ReadBestLoss() == 0.25);
+  CHECK(f.directory().ReadBestScore(EvalMetric::kLoss) == 0.25);
   CHECK_FALSE(f.checkpoints->idle());
   f.Complete(2);
-  CHECK(f.directory().ReadBestLoss() == 0.125);
+  CHECK(f.directory().ReadBestScore(EvalMetric::kLoss) == 0.125);
   CHECK(ReadManifest(f.history.checkpoint).accuracy == 0.5);
   f.SetStep(1);
   f.Save(false);
@@ -390,7 +390,7 @@ TEST_CASE("checkpoints: a best one that is no better than what the directory has
   f.Save(true, 0.5);  // by a worker that does not know of the first
   f.Complete(2);
   CHECK(f.directory().ReadBest() == "step-000000000");
-  CHECK(f.directory().ReadBestLoss() == 0.25);
+  CHECK(f.directory().ReadBestScore(EvalMetric::kLoss) == 0.25);
 }
 
 TEST_CASE("checkpoints: behind the last checkpoint a worker's wish for one is not heard") {
@@ -455,7 +455,7 @@ TEST_CASE(
     f.Evaluated(0.25);
     f.Written(1, 7);
     CHECK(f.directory().ReadBest() == "step-000000007");
-    CHECK(f.directory().ReadBestLoss() == 0.25);
+    CHECK(f.directory().ReadBestScore(EvalMetric::kLoss) == 0.25);
   }
 }
 

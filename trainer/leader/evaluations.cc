@@ -1,6 +1,7 @@
 #include "trainer/leader/evaluations.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "base/names.h"
@@ -24,7 +25,7 @@ Evaluations::Evaluations(const Config& config, TaskTable& members, RunHistory& h
       history_(history),
       log_(log),
       every_steps_(config.eval.every_steps) {
-  if (!history.patience) history.patience.emplace(config.eval.patience);
+  if (!history.patience) history.patience.emplace(config.eval.patience, config.eval.metric);
 }
 
 void Evaluations::Begin(int64_t global_step, double best_saved) {
@@ -65,8 +66,9 @@ EvaluationFigures Evaluations::EvaluatedFigures(const wire::Evaluated& said) con
 }
 
 bool Evaluations::IsBest(const EvaluationFigures& figures) {
-  if (!config_.eval.keep_best || !figures.loss || !(*figures.loss < best_saved_)) return false;
-  best_saved_ = *figures.loss;
+  const double score = ScoreOf(config_.eval.metric, FigureOf(figures, config_.eval.metric));
+  if (!config_.eval.keep_best || !(score < best_saved_)) return false;
+  best_saved_ = score;
   return true;
 }
 
@@ -82,15 +84,19 @@ Evaluations::Verdict Evaluations::Take(const Member& worker, const wire::Evaluat
   taken_ = std::exchange(due_, 0);
   const EvaluationFigures figures = EvaluatedFigures(said);
   if (figures.rows.value_or(0) <= 0) return verdict;
-  const double loss = figures.loss.value_or(std::numeric_limits<double>::quiet_NaN());
+  const EvalMetric metric = config_.eval.metric;
+  const double figure = FigureOf(figures, metric);
   if (kept && IsBest(figures)) verdict.best = figures;
   Patience& patience = *history_.patience;
   const auto step = static_cast<int64_t>(std::min<uint64_t>(said.global_step(), uint64_t{1} << 62));
-  if (!patience.Exhausted(loss, step)) return verdict;
+  if (!patience.Exhausted(figure, step)) return verdict;
   ended_ = true;
   verdict.end =
-      fmt::format("{} in a row without a smaller loss (eval.patience); the best was {:.6g} at global step {}",
-                  Plural(patience.in_vain(), "evaluation"), patience.best_loss(), patience.best_step());
+      fmt::format("{} in a row without a {} {} (eval.patience); ", Plural(patience.in_vain(), "evaluation"),
+                  ScoreOf(metric, 1) > 0 ? "smaller" : "larger", MetricName(metric));
+  verdict.end += std::isfinite(patience.best()) ? fmt::format("the best was {:.6g} at global step {}",
+                                                              patience.best(), patience.best_step())
+                                                : "there was none";
   return verdict;
 }
 

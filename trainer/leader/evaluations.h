@@ -30,22 +30,22 @@ class Evaluations {
   Evaluations(const Config& config, TaskTable& members, RunHistory& history, Logger& log);
 
   // The run starts, or goes on, at this global step; evaluations of later steps are forgotten. Warns when no
-  // worker has the rows for the evaluations that the config wants. `best_saved`: with eval.keep_best the loss
-  // of the best checkpoint; infinity: there is none.
+  // worker has the rows for the evaluations that the config wants. `best_saved`: with eval.keep_best the
+  // score of the best checkpoint (ScoreOf()); infinity: there is none.
   void Begin(int64_t global_step, double best_saved);
   // Counts a gradient of `worker`, the last one in Member::taken.
   void OnStep(const Member& worker) {
     if (every_steps_ > 0 && worker.taken % every_steps_ == 0) AskFor(worker);
   }
   // That of a best checkpoint may not be, where a ps was lost that had a part of it.
-  void set_best_saved(double loss) { best_saved_ = loss; }
+  void set_best_saved(double score) { best_saved_ = score; }
   // The local step whose weights `worker` is asked to evaluate; 0: none.
   uint64_t DueFor(const Member& worker) const {
     return due_ != 0 && worker.task.index == evaluator_ ? static_cast<uint64_t>(due_) : 0;
   }
 
   struct Verdict {
-    std::optional<EvaluationFigures> best;  // a smaller loss than all before: save it as the best checkpoint
+    std::optional<EvaluationFigures> best;  // better than all before: save it as the best checkpoint
     std::string end;                        // why the run ends early; empty: it goes on
   };
   // Takes the figures of the evaluation that is due. Others, and repeated ones, change nothing. `kept`: the

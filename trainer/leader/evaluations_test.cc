@@ -70,7 +70,7 @@ TEST_CASE("evaluations: where the lowest worker is slow a faster one evaluates, 
   CHECK(run.Steps(1, 4) == 4);
   run.Take(1, 4, 0.4);
   CHECK(run.Steps(2, 40) == 0);  // counted anew
-  CHECK(run.history.patience->best_loss() == 0.4);
+  CHECK(run.history.patience->best() == 0.4);
 }
 
 TEST_CASE("evaluations: behind the end of patience nobody is asked, also not a faster worker") {
@@ -88,7 +88,7 @@ TEST_CASE("evaluations: figures on the other set than that of eval.on change not
   run.config.eval.on = EvalOn::kValidation;
   run.Steps(1, 2);
   run.Take(1, 2, 0.5);  // on the test set
-  CHECK_FALSE(std::isfinite(run.history.patience->best_loss()));
+  CHECK_FALSE(std::isfinite(run.history.patience->best()));
 }
 
 TEST_CASE("evaluations: a worker is asked with every answer until its figures are here, which count once") {
@@ -130,7 +130,7 @@ TEST_CASE("evaluations: behind a rollback those of later steps have not happened
   Evaluations again(run.config, run.members, run.history, run.log);
   again.Begin(6, kNone);  // the second evaluation, at step 12, is later than that
   CHECK(run.history.patience->in_vain() == 0);
-  CHECK(run.history.patience->best_loss() == 0.5);
+  CHECK(run.history.patience->best() == 0.5);
 }
 
 TEST_CASE("evaluations: the best are weights that can be saved, among them the final ones") {

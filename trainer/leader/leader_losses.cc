@@ -68,7 +68,7 @@ void LocalLeader::EndRecovery(Member& ps) {
   recovery_.Returned(members_.NameOf(ps), replicas_.Recovered(ps));
   if (steps_.over() || members_.AllDone()) recovery_.End(global_step());
   if (checkpoints_) checkpoints_->Resume();
-  if (keeps_best()) evaluations_.set_best_saved(checkpoints_->BestLoss());
+  if (keeps_best()) evaluations_.set_best_saved(checkpoints_->BestScore());
 }
 
 // In sync with a norm of rounds the others have counted a round that they cannot apply without the ps.

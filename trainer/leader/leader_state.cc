@@ -90,7 +90,7 @@ void LocalLeader::TakeOver(const StateImage& state) {
   replicas_.TakeOver();
   rounds_.TakeOver();
   if (checkpoints_) checkpoints_->TakeOver();
-  if (keeps_best()) evaluations_.set_best_saved(checkpoints_->BestLoss());
+  if (keeps_best()) evaluations_.set_best_saved(checkpoints_->BestScore());
   steps_.ServeWaiting();
 }
 

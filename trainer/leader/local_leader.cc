@@ -260,7 +260,7 @@ void LocalLeader::StartAll() {
   phase_ = RunPhase::kRunning;
   history_.begun = true;
   if (history_.training_since == TimePoint()) history_.training_since = Clock::now();
-  evaluations_.Begin(global_step(), keeps_best() ? checkpoints_->BestLoss() : 0);
+  evaluations_.Begin(global_step(), keeps_best() ? checkpoints_->BestScore() : 0);
   status_.Begin();
   if (parts_.task.summary != nullptr) parts_.task.summary->Begin(global_step());
   if (checkpoints_) checkpoints_->Run();

@@ -235,10 +235,11 @@ std::string StatusReport::ToJson(const Now& now) const {
              {"step", history_.checkpoint_step},
              {"age_s", 1e-9 * static_cast<double>(std::max<int64_t>(WallNanos() - written, 0))}};
   }
-  if (history_.patience && std::isfinite(history_.patience->best_loss())) {
-    document["evaluation"] = Json{{"set", SetName(config_.eval.on)},
-                                  {"best_loss", history_.patience->best_loss()},
-                                  {"best_step", history_.patience->best_step()}};
+  if (history_.patience && std::isfinite(history_.patience->best())) {
+    document["evaluation"] =
+        Json{{"set", SetName(config_.eval.on)},
+             {std::string("best_") + MetricName(config_.eval.metric), history_.patience->best()},
+             {"best_step", history_.patience->best_step()}};
   }
   std::string text = document.dump();
   if (text.size() <= kMaxBytes) return text;

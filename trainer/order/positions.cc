@@ -296,10 +296,19 @@ bool FromValue(const Json& value, DataPlan* plan) {
   return true;
 }
 
+std::string BestKey(EvalMetric metric) { return std::string("best_") + MetricName(metric); }
+
 bool FromValue(const Json& value, CountedEvaluations* counted) {
-  const Json* const loss = value.Find("best_loss");
-  if (loss == nullptr || !loss->is_number()) return false;
-  counted->best_loss = loss->get<double>();
+  const Json* best = nullptr;
+  for (const EvalMetric metric :
+       {EvalMetric::kLoss, EvalMetric::kAuc, EvalMetric::kAccuracy, EvalMetric::kRmse}) {
+    const Json* const found = value.Find(BestKey(metric));
+    if (found == nullptr) continue;
+    best = found;
+    counted->metric = metric;
+  }
+  if (best == nullptr || !best->is_number()) return false;
+  counted->best = best->get<double>();
   return Read(value, "best_step", 0, kMaxNumber, &counted->best_step) &&
          Read(value, "in_vain", 0, kMaxNumber, &counted->in_vain);
 }
@@ -635,8 +644,9 @@ std::string ToJson(const Positions& positions) {
   if (positions.chunk > 1) value["chunk"] = positions.chunk;
   if (!positions.runs.empty()) value[kRuns] = ToValue(positions.runs);
   if (const std::optional<CountedEvaluations>& counted = positions.evaluations) {
-    value["evaluations"] = {
-        {"best_loss", counted->best_loss}, {"best_step", counted->best_step}, {"in_vain", counted->in_vain}};
+    value["evaluations"] = {{BestKey(counted->metric), counted->best},
+                            {"best_step", counted->best_step},
+                            {"in_vain", counted->in_vain}};
   }
   return value.dump();
 }

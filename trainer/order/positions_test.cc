@@ -302,7 +302,7 @@ Positions Rich() {
   positions.in_step = positions.plan.taken[1].in_step = true;
   positions.plan.taken.push_back({2, {}, false, 1, {{0, 7, 3}, {1, 0, 12}}});
   positions.runs = {{0, 2, 9}};
-  positions.evaluations = CountedEvaluations{0.25, 40, 2};
+  positions.evaluations = CountedEvaluations{EvalMetric::kAuc, 0.25, 40, 2};
   for (const float loss : {0.1f, 2.5f}) positions.losses[3].Add(loss);
   positions.progress[2] = {100, 50.5, 0.1 + 0.2};
   positions.other_progress = {7, 7, std::numeric_limits<double>::quiet_NaN()};
@@ -363,7 +363,8 @@ TEST_CASE("positions: as JSON and back they are the same") {
   CHECK(read.plan.taken.size() == 3);
   CHECK(read.runs == positions.runs);
   CHECK(read.order == positions.order);
-  CHECK(read.evaluations.value().best_loss == 0.25);
+  CHECK(read.evaluations.value().metric == EvalMetric::kAuc);
+  CHECK(read.evaluations->best == 0.25);
   CHECK(read.evaluations->best_step == 40);
   CHECK(read.evaluations->in_vain == 2);
   CHECK(read.losses[0].empty());

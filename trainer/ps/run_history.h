@@ -13,6 +13,7 @@
 #include "base/names.h"
 #include "trainer/batch/input_form.h"
 #include "trainer/checkpoint/manifest.h"
+#include "trainer/config/run_config.h"
 #include "trainer/order/data_fingerprint.h"
 #include "trainer/peer/run_id.h"
 #include "trainer/result/losses.h"
@@ -22,15 +23,16 @@ namespace dtrain {
 // Patience: whether evaluations have stopped getting better (eval.patience).
 class Patience {
  public:
-  // `max`: the evaluations in a row without a new smallest loss; 0: any number.
-  explicit Patience(int64_t max) : max_(max) {}
+  // `max`: the evaluations in a row that are not better; 0: any number.
+  explicit Patience(int64_t max, EvalMetric metric = EvalMetric::kLoss) : max_(max), metric_(metric) {}
 
-  // Takes an evaluation. True: that was one too many. A NaN loss is never better.
-  bool Exhausted(double loss, int64_t global_step) {
+  // Takes the figure of an evaluation. True: that was one too many. NaN is never better.
+  bool Exhausted(double figure, int64_t global_step) {
     Seen seen = last();
     seen.step = global_step;
-    if (loss < seen.best_loss) {
-      seen.best_loss = loss;
+    const double score = ScoreOf(metric_, figure);
+    if (score < seen.best_score) {
+      seen.best_score = score;
       seen.best_step = global_step;
       seen.in_vain = 0;
     } else {
@@ -44,14 +46,16 @@ class Patience {
     while (!seen_.empty() && seen_.back().step > global_step) seen_.pop_back();
   }
 
-  // The run goes on from a checkpoint of this global step, where so much was counted.
+  // The run goes on from a checkpoint of this global step, where so much was counted. What was counted by
+  // another metric says nothing.
   void GoOn(const CountedEvaluations& counted, int64_t global_step) {
-    seen_ = {{global_step, counted.best_loss, counted.best_step, counted.in_vain}};
+    if (counted.metric != metric_) return;
+    seen_ = {{global_step, ScoreOf(metric_, counted.best), counted.best_step, counted.in_vain}};
   }
-  // Unset: no loss counts so far.
+  // Unset: no evaluation counts so far.
   std::optional<CountedEvaluations> counted() const {
-    if (!std::isfinite(best_loss())) return std::nullopt;
-    return CountedEvaluations{best_loss(), best_step(), in_vain()};
+    if (!std::isfinite(best())) return std::nullopt;
+    return CountedEvaluations{metric_, best(), best_step(), in_vain()};
   }
 
   template <typename Archive>
@@ -59,24 +63,25 @@ class Patience {
     archive(seen_);
   }
 
-  double best_loss() const { return last().best_loss; }
-  int64_t best_step() const { return last().best_step; }  // global
-  int64_t in_vain() const { return last().in_vain; }      // evaluations since the best
+  double best() const { return ScoreOf(metric_, last().best_score); }  // of the metric; infinite: none
+  int64_t best_step() const { return last().best_step; }               // global
+  int64_t in_vain() const { return last().in_vain; }                   // evaluations since the best
 
  private:
   struct Seen {
     int64_t step = 0;
-    double best_loss = std::numeric_limits<double>::infinity();
+    double best_score = std::numeric_limits<double>::infinity();
     int64_t best_step = 0;
     int64_t in_vain = 0;
     template <typename Archive>
     void State(Archive& archive) {
-      archive(step, best_loss, best_step, in_vain);
+      archive(step, best_score, best_step, in_vain);
     }
   };
   Seen last() const { return seen_.empty() ? Seen() : seen_.back(); }
 
   int64_t max_;
+  EvalMetric metric_;
   std::vector<Seen> seen_;  // one per evaluation
 };
 

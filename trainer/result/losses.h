@@ -7,11 +7,14 @@
 #include <cstdint>
 #include <vector>
 
+#include "trainer/config/choices.h"
+
 namespace dtrain {
 
 // What eval.patience has counted up to this moment.
 struct CountedEvaluations {
-  double best_loss = 0;   // finite
+  EvalMetric metric = EvalMetric::kLoss;
+  double best = 0;        // of the metric; finite
   int64_t best_step = 0;  // global
   int64_t in_vain = 0;    // evaluations since the best
 };

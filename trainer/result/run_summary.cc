@@ -291,6 +291,14 @@ bool FiguresFromJson(const std::string& text, WorkerFigures* figures) {
   return true;
 }
 
+double FigureOf(const EvaluationFigures& figures, EvalMetric metric) {
+  const std::optional<double>& figure = metric == EvalMetric::kLoss       ? figures.loss
+                                        : metric == EvalMetric::kAuc      ? figures.auc
+                                        : metric == EvalMetric::kAccuracy ? figures.accuracy
+                                                                          : figures.rmse;
+  return figure.value_or(std::numeric_limits<double>::quiet_NaN());
+}
+
 std::string EvaluationToJson(const EvaluationFigures& figures) {
   Writer writer;
   VisitEvaluation("", figures, writer);

@@ -101,6 +101,8 @@ struct EvaluationFigures {
   std::optional<double> d2;           // 1 - deviance / base_deviance
   std::optional<double> share_below;  // quantile: of labels at or below the prediction
 };
+// NaN: it was not evaluated, or the rows do not tell it, as those of one class tell no AUC.
+double FigureOf(const EvaluationFigures& figures, EvalMetric metric);
 // Returns the name of a set of rows in lines, keys and curves.
 inline const char* SetName(EvalOn set) { return set == EvalOn::kTest ? "test" : "validation"; }
 std::string EvaluationToJson(const EvaluationFigures& figures);

@@ -115,7 +115,7 @@ TEST_CASE("keep best: in async with gradients in flight the run ends at its step
   config.train.mode = TrainMode::kAsync;
   config.train.in_flight = 3;
   CHECK(Run(config).global_step == 160);
-  CHECK(std::isfinite(CheckpointDirectory(config.checkpoint.dir).ReadBestLoss()));
+  CHECK(std::isfinite(CheckpointDirectory(config.checkpoint.dir).ReadBestScore(EvalMetric::kLoss)));
 }
 
 }  // namespace

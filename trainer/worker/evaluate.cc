@@ -100,7 +100,7 @@ EvaluationFigures ReportedFigures(const Evaluation& evaluation, const Figures* f
 }
 
 void LogEvaluation(EvalOn set, int64_t global_step, int64_t local_step, const Evaluation& evaluation,
-                   Logger& log) {
+                   const EvaluationFigures& figures, Logger& log) {
   std::string text =
       fmt::format("evaluation at global step {}, local step {}: {}", global_step, local_step, SetName(set));
   const bool test = set == EvalOn::kTest;
@@ -116,8 +116,12 @@ void LogEvaluation(EvalOn set, int64_t global_step, int64_t local_step, const Ev
       accuracy.value = evaluation.accuracy();
     }
   }
-  log.Record(LogLevel::kInfo, text,
-             {{"global_step", global_step}, {"local_step", local_step}, loss, accuracy});
+  const LogField step{"global_step", global_step}, own_step{"local_step", local_step};
+  const std::optional<double>& by = figures.auc ? figures.auc : figures.rmse;
+  if (!by) return log.Record(LogLevel::kInfo, text, {step, own_step, loss, accuracy});
+  text += fmt::format(", {} {:.6g}", figures.auc ? "auc" : "rmse", *by);
+  const std::string name = std::string(SetName(set)) + (figures.auc ? "_auc" : "_rmse");
+  log.Record(LogLevel::kInfo, text, {step, own_step, loss, accuracy, {name.c_str(), *by}});
 }
 
 std::unique_ptr<BatchSource> EvaluationSource(EvalOn set, const Config& config, const LoadedData& data) {

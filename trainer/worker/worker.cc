@@ -495,18 +495,28 @@ void Worker::EvaluateAfter(int64_t local_step) {
   // With leases ps 0 must know that it takes no step meanwhile.
   const bool asks = config_.eval.keep_best || config_.data.split == Split::kDynamic;
   uint64_t snapshot = asks ? AskForSnapshot(local_step, &global_step) : 0;
-  std::optional<Evaluation> evaluation = Evaluate(set, nullptr, snapshot);
+  const bool needs_outputs =
+      config_.eval.metric == EvalMetric::kAuc || config_.eval.metric == EvalMetric::kRmse;
+  std::optional<Figures> outputs;
+  const auto evaluate = [&] {
+    if (needs_outputs)
+      outputs.emplace(model_.model().outputs(), HasClasses(config_.model), ScoreTable::kMaxScoresInRun);
+    return Evaluate(set, outputs ? &*outputs : nullptr, snapshot);
+  };
+  std::optional<Evaluation> evaluation = evaluate();
   if (!evaluation && snapshot != 0 && HasReplica(config_)) {  // it is gone with a ps that was lost
     global_step = exchanges_.global_step();
     snapshot = AskForSnapshot(local_step, &global_step);
-    evaluation = Evaluate(set, nullptr, snapshot);
+    evaluation = evaluate();
   }
   if (!evaluation && snapshot != 0) {  // it is gone
     snapshot = 0;
     global_step = exchanges_.global_step();
-    evaluation = Evaluate(set);
+    evaluation = evaluate();
   }
-  const EvaluationFigures figures = ReportedFigures(evaluation.value_or(Evaluation())), none;
+  const EvaluationFigures none,
+      figures = ReportedFigures(evaluation.value_or(Evaluation()), outputs ? &*outputs : nullptr,
+                                data_.loaded().form.classes, [this] { client_.CheckAllAlive(); });
   while (exchanges_.open() > 0) client_.Collect();
   const bool on_test = set == EvalOn::kTest;
   ended_early_ |=
@@ -514,7 +524,7 @@ void Worker::EvaluateAfter(int64_t local_step) {
   evaluated_step_ = local_step;
   if (!evaluation) return;
   // Not before: ps 0 has taken it and, if it is the best, keeps its weights.
-  LogEvaluation(set, global_step, local_step_, *evaluation, log_);
+  LogEvaluation(set, global_step, local_step_, *evaluation, figures, log_);
   if (summary_) summary_->OnEvaluation(set, global_step, figures);
 }
 
