@@ -106,7 +106,7 @@ Setup SetupOf(Input& input) {
   if ((bits & 16) != 0) config.cluster.min_workers = 1;
   config.net.checksum = (bits & 32) != 0;
   if ((bits & 64) != 0) config.train.optimizer.kind = OptimizerKind::kAdam;
-  config.hooks.stop_on_nan = (bits & 128) == 0;
+  if ((bits & 128) != 0) config.hooks.stop_on_nan = NonFinite::kApply;
   config.failure.startup_timeout_s = 120;
   if ((mode & 16) != 0) {
     config.checkpoint.dir = ScratchDirectory() + "/ps";

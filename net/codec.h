@@ -16,7 +16,7 @@ namespace dtrain::net {
 
 // The version of the protocol. It is raised by each change of the schema, or of the order of messages, that
 // an older program would misread.
-constexpr uint32_t kProtocol = 25;
+constexpr uint32_t kProtocol = 26;
 
 // The largest tensor that travels inside the header frame. One frame costs less than two.
 constexpr size_t kInlineBytes = 2048;

@@ -36,7 +36,7 @@ struct Steps {
 class StepRecorder : public Hook {
  public:
   explicit StepRecorder(Steps* steps) : steps_(*steps) {}
-  void OnGradient(const StepView& view, const float*) override {
+  void OnGradient(const StepView& view, const float*, HookRequests*) override {
     steps_.losses.push_back(view.loss);
     const TableLayout& table = *view.layout.table;
     for (int64_t i = 0; i < view.keys.size; ++i) {

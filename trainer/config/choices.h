@@ -72,6 +72,8 @@ enum class PlacementPolicy { kBytes, kRoundRobin, kPin };
 enum class DeviceKind { kAuto, kCpu, kCuda };
 enum class EvalOn { kTest, kValidation };
 enum class EvalBy { kChief, kAll };
+// What becomes of a gradient that is not finite: it is applied, it ends the run, or nothing of it is sent.
+enum class NonFinite { kApply, kStop, kSkip };
 enum class EvalMetric { kLoss, kAuc, kAccuracy, kRmse };
 enum class WorkerLost { kContinue, kWait, kFail };
 enum class PsLost { kWait, kFail };

@@ -66,6 +66,9 @@ Json FlatConfig(const Config& config) {
             return nullptr;
           } else if constexpr (std::is_same_v<Type, LaunchHosts>) {
             return ValueText(field, value);
+          } else if constexpr (std::is_same_v<Type, std::string>) {
+            const bool is_flag = field.type == FieldType::kChoice && (given == "true" || given == "false");
+            return is_flag ? Json(given == "true") : Json(given);
           } else {
             return given;
           }

@@ -55,13 +55,16 @@ inline double ScoreOf(EvalMetric metric, double figure) {
 constexpr double kLogEverySecs = 10;
 
 struct HooksConfig {
-  bool stop_on_nan = true;
+  NonFinite stop_on_nan = NonFinite::kStop;
+  int64_t skip_limit = 100;              // of a worker, in a row
   std::optional<double> log_every_secs;  // 0: none; unset: LogEverySecs()
   int64_t log_every_steps = 0;           // local steps; 0: none
   int64_t log_every_epochs = 0;
   int64_t count_every_steps = 0;  // local steps; 0: none
   bool progressive = false;       // loading a file: true for sparse rows
 
+  bool checks_finite() const { return stop_on_nan != NonFinite::kApply; }
+  bool skips() const { return stop_on_nan == NonFinite::kSkip; }
   // Whether the user has not said when rows are logged.
   bool HasDefaultRows() const { return !log_every_secs && log_every_steps == 0 && log_every_epochs == 0; }
   // Seconds between rows; 0: none by time.

@@ -95,9 +95,18 @@ std::vector<Field> RunningFields() {
       Flag(DT_KEY(eval.keep_best), kRun,
            "Save the weights of each evaluation that is better than all before (eval.metric), exactly those "
            "that were evaluated, and keep the last of them beside checkpoint.keep."),
-      Flag(DT_KEY(hooks.stop_on_nan), kRun,
-           "Check every loss and every gradient, at the worker and at the ps, and end the run with exit code "
-           "3 where one is not finite."),
+      Choice(
+          DT_KEY(hooks.stop_on_nan), kRun,
+          {{"true", NonFinite::kStop}, {"false", NonFinite::kApply}, {"skip", NonFinite::kSkip}},
+          "Check every loss and every gradient, at the worker and at the ps, and, where one is not finite, "
+          "end the run with exit code 3 (true), or leave out this gradient: its worker sends nothing of it, "
+          "and its step counts as one of no rows (skip). false: do not check.")
+          .OtherNames({{"yes", "true"}, {"on", "true"}, {"no", "false"}, {"off", "false"}}),
+      Number(DT_KEY(hooks.skip_limit), kRun, kFromOne,
+             "A worker leaves out so many gradients in a row; if the next is not finite either, the run ends "
+             "with exit code 3.")
+          .Unit("gradients")
+          .OnlyWith("hooks.stop_on_nan", {"skip"}),
       Number(DT_KEY(hooks.log_every_secs), kTask, {0, kMaxSeconds},
              "A row of the table of training every so many seconds; 0: none by time. Where it is left out, "
              "rows go to the log file only while a terminal shows the live line.")

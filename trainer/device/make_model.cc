@@ -22,7 +22,8 @@ std::unique_ptr<Model> MakeModelOn(const DeviceChoice& devices, const Config& co
   if (store != nullptr) {
     return std::make_unique<DeviceModel>(
         config.model, layout, max_rows,
-        DeviceModel::Placement{store->device(), nullptr, store->stream(), config.hooks.stop_on_nan}, reduce);
+        DeviceModel::Placement{store->device(), nullptr, store->stream(), config.hooks.checks_finite()},
+        reduce);
   }
   const auto pinned = std::make_shared<gpu::cuda::PinnedRanges>(*devices.runtime);
   std::vector<std::unique_ptr<Model>> models;
@@ -63,6 +64,9 @@ std::string WhyParametersAreSent(const Config& config, const DeviceChoice& devic
   if (devices.gpus.size() > 1) return "device.ids: towers on several GPUs share them";
   if (config.net.checksum) return "net.checksum: true reads every value";
   if (config.failure.replicas > 0) return "failure.replicas: a replica is of what is in memory";
+  if (config.hooks.skips()) {
+    return "hooks.stop_on_nan: skip: a gradient is applied there before the worker knows it";
+  }
   if (config.train.optimizer.clip_norm && !NormOfRounds(config.train)) {
     return "train.optimizer.clip_norm: each gradient's norm is taken on the processor";
   }

@@ -30,7 +30,9 @@ struct StepView {
   const float* weights;
   int64_t local_step = 0;   // the number of the current step, from 1; in Begin() and End(): steps taken
   int64_t global_step = 0;  // as last reported by ps 0
-  int64_t rows = 0;         // of the step's batch; 0: only others have rows in this step, and it has no loss
+  // Of the step's batch; 0: only others have rows in this step, or its gradient was left out (after
+  // OnGradient()). It has no loss then.
+  int64_t rows = 0;
   float loss = 0;  // of the step's batch, before its update; valid from OnGradient() on, and so is `correct`
   std::optional<double> weight = {};    // of the step's rows together; unset: each weighs 1
   int64_t correct = 0;                  // rows classified right, if count_correct was requested
@@ -41,8 +43,10 @@ struct StepView {
 // What a hook may request.
 struct HookRequests {
   bool count_correct = false;  // in BeforeStep(): for this step's batch
-  std::string end_run;         // in AfterStep(): why the run should end early, as it ends at train.steps
-  bool save = false;           // in AfterStep(): a checkpoint now; ignored without checkpoint.dir
+  bool skip =
+      false;  // in OnGradient(), with hooks.stop_on_nan: skip: send a gradient of no rows in its place
+  std::string end_run;  // in AfterStep(): why the run should end early, as it ends at train.steps
+  bool save = false;    // in AfterStep(): a checkpoint now; ignored without checkpoint.dir
 };
 
 class Hook {
@@ -55,8 +59,8 @@ class Hook {
   // `gradient`: layout.size values, or of a table [keys, width]. Of a model of several layers and blocks
   // (layout.h) those of later layers may be sent already; the last block is not, without which a gradient is
   // no step. Where parameters stay on a device this is called only when the loss or a value of the gradient
-  // is not finite, and the gradient is sent already.
-  virtual void OnGradient(const StepView&, const float* /*gradient*/) {}
+  // is not finite, and the gradient is sent already. After `skip` no further hook sees the gradient.
+  virtual void OnGradient(const StepView&, const float* /*gradient*/, HookRequests*) {}
   // The weights after the step are here; with train.in_flight above 1, those after an earlier step.
   virtual void AfterStep(const StepView&, HookRequests*) {}
   // The worker has taken its last step. Not called when the run has failed.

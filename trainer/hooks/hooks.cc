@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/names.h"
 #include "trainer/config/config.h"
 #include "trainer/hooks/progress.h"
 #include "trainer/model/finite.h"
@@ -38,6 +39,11 @@ std::string Culprit(const StepView& view, const std::optional<std::string>& in_g
   return fmt::format("of its weights {}, the largest", LargestWeight(view));
 }
 
+std::string Cause(const StepView& view, const std::optional<std::string>& in_gradient) {
+  const std::string loss = std::isnan(view.loss) ? "nan" : fmt::format("{:.6g}", view.loss);
+  return fmt::format("the loss is {}, and {}", loss, Culprit(view, in_gradient));
+}
+
 // A gradient of such weights says nothing about the batch, and a smaller learning rate would not help.
 void ThrowIfBegunSo(const StepView& view) {
   const std::optional<std::string> wrong = NonFiniteIn(view, view.weights);
@@ -52,14 +58,40 @@ void ThrowIfBegunSo(const StepView& view) {
 
 }  // namespace
 
-void StopOnNan::OnGradient(const StepView& view, const float* gradient) {
+void StopOnNan::OnGradient(const StepView& view, const float* gradient, HookRequests* requests) {
   const std::optional<std::string> in_gradient = NonFiniteIn(view, gradient);
-  if (std::isfinite(view.loss) && !in_gradient) return;
+  if (std::isfinite(view.loss) && !in_gradient) {
+    in_a_row_ = 0;
+    return;
+  }
   if (view.local_step == first_step_) ThrowIfBegunSo(view);
-  const std::string loss = std::isnan(view.loss) ? "nan" : fmt::format("{:.6g}", view.loss);
-  throw Diverged(fmt::format("{}, local step {}: the loss is {}, and {}", TaskName(view.self),
-                             view.local_step, loss, Culprit(view, in_gradient)),
+  if (config_.skips() && in_a_row_ < config_.skip_limit) {
+    ++in_a_row_;
+    if (++skipped_ == next_warned_) WarnOfSkipped(view, in_gradient);
+    requests->skip = true;
+    return;
+  }
+  const std::string limit =
+      config_.skips() ? fmt::format("{} in a row were left out (hooks.skip_limit = {}), and the next: ",
+                                    Plural(in_a_row_, "gradient"), config_.skip_limit)
+                      : "";
+  throw Diverged(fmt::format("{}, local step {}: {}{}", TaskName(view.self), view.local_step, limit,
+                             Cause(view, in_gradient)),
                  large_feature_());
+}
+
+void StopOnNan::WarnOfSkipped(const StepView& view, const std::optional<std::string>& in_gradient) {
+  next_warned_ *= 10;
+  log_.Warning(
+      "local step {} (epoch {}, batch {}): {}: nothing of this gradient is sent, {} so far "
+      "(hooks.stop_on_nan: skip)",
+      view.local_step, view.source.epoch() + 1, view.source.batch_in_epoch() + 1, Cause(view, in_gradient),
+      Plural(skipped_, "gradient"));
+}
+
+void StopOnNan::End(const StepView&) {
+  if (skipped_ == 0) return;
+  log_.Info("{} {} not finite and left out", Plural(skipped_, "gradient"), skipped_ == 1 ? "was" : "were");
 }
 
 void StepCounter::StartInterval(const StepView& view, TimePoint now) {
@@ -124,9 +156,9 @@ void LiveHook::AfterStep(const StepView& view, HookRequests*) {
 HookList MakeHooks(const HookParts& parts) {
   const HooksConfig& config = parts.config.hooks;
   HookList hooks;
-  if (config.stop_on_nan) {
-    hooks.push_back(
-        std::make_unique<StopOnNan>([parts] { return LargeFeatureText(parts.config.data, parts.data); }));
+  if (config.checks_finite()) {
+    hooks.push_back(std::make_unique<StopOnNan>(
+        config, parts.log, [parts] { return LargeFeatureText(parts.config.data, parts.data); }));
   }
   if (parts.summary != nullptr) {
     hooks.push_back(

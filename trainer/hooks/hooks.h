@@ -24,16 +24,31 @@ namespace dtrain {
 // StopOnNan (hooks.stop_on_nan): ends the run as diverged when the loss or a value of the gradient is not
 // finite, before any of the gradient is sent; where parameters stay on a device, before the worker's next
 // step. The ps checks by itself what it receives, or there what it saves.
+// With `skip` nothing of such a gradient is sent, until hooks.skip_limit of them in a row are left out. A
+// warning tells the 1st, 10th, 100th, ... of them all.
 class StopOnNan : public Hook {
  public:
-  // `large_feature`: returns what LargeFeatureText() does; called when the run has diverged.
-  explicit StopOnNan(std::function<std::string()> large_feature) : large_feature_(std::move(large_feature)) {}
+  // `large_feature`: returns what LargeFeatureText() does; called when the run has diverged. `config` and
+  // `log` outlive this.
+  StopOnNan(const HooksConfig& config, Logger& log, std::function<std::string()> large_feature)
+      : config_(config), log_(log), large_feature_(std::move(large_feature)) {}
 
-  void Begin(const StepView& view) override { first_step_ = view.local_step + 1; }
-  void OnGradient(const StepView& view, const float* gradient) override;
+  void Begin(const StepView& view) override {
+    first_step_ = view.local_step + 1;
+    in_a_row_ = 0;
+  }
+  void OnGradient(const StepView& view, const float* gradient, HookRequests* requests) override;
+  void End(const StepView& view) override;
 
  private:
+  void WarnOfSkipped(const StepView& view, const std::optional<std::string>& in_gradient);
+
+  const HooksConfig& config_;
+  Logger& log_;
   const std::function<std::string()> large_feature_;
+  int64_t skipped_ = 0;   // since this task was started
+  int64_t in_a_row_ = 0;  // the latest of them
+  int64_t next_warned_ = 1;
   int64_t first_step_ = 1;  // the first step from the weights that this task began with or went back to
 };
 

@@ -16,15 +16,27 @@ namespace {
 constexpr float kInfinite = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
+// hooks.stop_on_nan: true.
+const HooksConfig& StopConfig() {
+  static const HooksConfig config;
+  return config;
+}
+
+Logger& NoLog() {
+  static FileLog log;
+  return log.log();
+}
+
 // The error that ends the run at local step 7 with this loss and gradient; empty: it goes on.
 std::string Verdict(FakeStep& step, float loss, const std::vector<float>& gradient) {
-  StopOnNan hook([] { return ""; });
+  StopOnNan hook(StopConfig(), NoLog(), [] { return ""; });
   step.view.local_step = 5;
   hook.Begin(step.view);
   step.view.local_step = 7;
   step.view.loss = loss;
+  HookRequests requests;
   try {
-    hook.OnGradient(step.view, gradient.data());
+    hook.OnGradient(step.view, gradient.data(), &requests);
   } catch (const Failure& failure) {
     CHECK(failure.code() == ExitCode::kDiverged);
     const std::string text = failure.what();
@@ -57,7 +69,7 @@ TEST_CASE("stop on nan: where only the loss is not finite the weights say why") 
 }
 
 TEST_CASE("stop on nan: weights that are not finite before the first step are told as such") {
-  StopOnNan hook([] { return ""; });
+  StopOnNan hook(StopConfig(), NoLog(), [] { return ""; });
   FakeStep step;
   step.view.local_step = 31;
   hook.Begin(step.view);  // from a checkpoint
@@ -65,8 +77,9 @@ TEST_CASE("stop on nan: weights that are not finite before the first step are to
   step.view.loss = kNan;
   step.weights[1] = kNan;
   const std::vector<float> gradient(6, kNan);
+  HookRequests requests;
   try {
-    hook.OnGradient(step.view, gradient.data());
+    hook.OnGradient(step.view, gradient.data(), &requests);
     FAIL("it passed");
   } catch (const Failure& failure) {
     CHECK(failure.code() == ExitCode::kDiverged);
@@ -78,12 +91,13 @@ TEST_CASE("stop on nan: weights that are not finite before the first step are to
 TEST_CASE("stop on nan: where features are large and not scaled the scale is the first thing to try") {
   FakeStep step;
   const auto advice = [&](const std::string& large_feature) {
-    StopOnNan hook([&] { return large_feature; });
+    StopOnNan hook(StopConfig(), NoLog(), [&] { return large_feature; });
     hook.Begin(step.view);
     step.view.local_step = 7;
     step.view.loss = kNan;
+    HookRequests requests;
     try {
-      hook.OnGradient(step.view, std::vector<float>(6, kNan).data());
+      hook.OnGradient(step.view, std::vector<float>(6, kNan).data(), &requests);
     } catch (const Failure& failure) {
       const std::string text = failure.what();
       return text.substr(text.find("the run has diverged"));
@@ -95,6 +109,83 @@ TEST_CASE("stop on nan: where features are large and not scaled the scale is the
   CHECK(advice("Feature a is as large as 99, and data.scale is none") ==
         "the run has diverged. Feature a is as large as 99, and data.scale is none. Try data.scale: standard "
         "first, then a smaller train.optimizer.learning_rate.");
+}
+
+// A worker with hooks.stop_on_nan: skip.
+struct Skipping {
+  explicit Skipping(int64_t limit) {
+    config.stop_on_nan = NonFinite::kSkip;
+    config.skip_limit = limit;
+    hook.Begin(step.view);
+  }
+  // Takes a step. Returns whether its gradient is left out.
+  bool Skips(bool finite) {
+    ++step.view.local_step;
+    step.view.loss = finite ? 1 : kNan;
+    HookRequests requests;
+    hook.OnGradient(step.view, std::vector<float>(6, 1).data(), &requests);
+    return requests.skip;
+  }
+
+  FakeStep step;
+  FileLog log;
+  HooksConfig config;
+  StopOnNan hook{config, log.log(), [] { return ""; }};
+};
+
+TEST_CASE("skip: a gradient that is not finite is left out, and the run goes on with the next") {
+  Skipping worker(3);
+  CHECK(!worker.Skips(true));
+  CHECK(worker.Skips(false));
+  CHECK(!worker.Skips(true));
+}
+
+TEST_CASE("skip: those of the limit in a row are left out, and the next ends the run with the last cause") {
+  Skipping worker(2);
+  for (int i = 0; i < 5; ++i) {  // never three in a row
+    CHECK(worker.Skips(false));
+    CHECK(worker.Skips(false));
+    CHECK(!worker.Skips(true));
+  }
+  CHECK(worker.Skips(false));
+  CHECK(worker.Skips(false));
+  CHECK_THROWS_WITH_AS(
+      worker.Skips(false),
+      "worker 1, local step 18: 2 gradients in a row were left out (hooks.skip_limit = 2), and the next: the "
+      "loss is nan, and of its weights weights/W[0, 0] is 1, the largest: the run has diverged. Try a "
+      "smaller "
+      "train.optimizer.learning_rate, or check the data.",
+      Failure);
+}
+
+TEST_CASE("skip: a run that goes back counts those in a row anew, and begins with finite weights") {
+  Skipping worker(1);
+  CHECK(worker.Skips(false));
+  worker.hook.Begin(worker.step.view);
+  CHECK(worker.Skips(false));
+  worker.hook.Begin(worker.step.view);
+  worker.step.weights[2] = kInfinite;
+  CHECK_THROWS_WITH_AS(worker.Skips(false), doctest::Contains("worker 1 began with weights of which"),
+                       Failure);
+}
+
+TEST_CASE("skip: the 1st, 10th and 100th are told with their place, and the number of all at the end") {
+  Skipping worker(1000);
+  worker.step.source.epoch_ = 2;
+  worker.step.source.batch_ = 6;
+  for (int i = 0; i < 150; ++i) CHECK(worker.Skips(false));
+  worker.hook.End(worker.step.view);
+  const std::vector<std::string> lines = worker.log.Lines();
+  REQUIRE(lines.size() == 4);
+  const auto tells = [&](size_t line, const char* text) {
+    CHECK(lines[line].find(text) != std::string::npos);
+  };
+  tells(0,
+        "warning: local step 1 (epoch 3, batch 7): the loss is nan, and of its weights weights/W[0, 0] is 1, "
+        "the largest: nothing of this gradient is sent, 1 gradient so far (hooks.stop_on_nan: skip)");
+  tells(1, "local step 10 (epoch 3, batch 7)");
+  tells(2, ", 100 gradients so far");
+  tells(3, "150 gradients were not finite and left out");
 }
 
 struct CurveOf {

@@ -142,7 +142,7 @@ void RunEnd::TakeReport(size_t ps, ShardReport report) {
 void RunEnd::CheckFinite() const {
   for (const std::optional<ShardReport>& report : reports_) {
     if (report->non_finite.empty()) continue;
-    if (config_.hooks.stop_on_nan) {
+    if (config_.hooks.checks_finite()) {
       throw Diverged(fmt::format("at the end of the run {}", report->non_finite));
     }
     return log_.Warning("at the end of the run {}", report->non_finite);

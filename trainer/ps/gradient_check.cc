@@ -43,13 +43,13 @@ std::string GradientCheck::WhyMalformed(const Member& member, const wire::Push& 
     return fmt::format("block {} has its values as {}, and must have them as {} (net.compress.push)",
                        push.block(), net::CompressionName(form), net::CompressionName(expected));
   }
-  const size_t bytes =
-      net::CompressedBytes(form, static_cast<int64_t>(shard_.tensor_bytes(push.block()) / sizeof(float)));
+  const size_t values = HasValues(push) ? shard_.tensor_bytes(push.block()) / sizeof(float) : 0;
+  const size_t bytes = net::CompressedBytes(form, static_cast<int64_t>(values));
   if (of_rows) {
     if (std::string wrong = WhyNotRows(member, push, gradient); !wrong.empty()) return wrong;
   } else if (gradient.size != bytes) {
-    return fmt::format("block {} has {} bytes, that of {} has {}", push.block(), gradient.size,
-                       TaskName(self_), bytes);
+    return fmt::format("block {} of {} rows has {} bytes, that of {} has {}", push.block(), push.examples(),
+                       gradient.size, TaskName(self_), bytes);
   }
   return std::string();
 }
@@ -60,7 +60,8 @@ std::string GradientCheck::WhyNotRows(const Member& member, const wire::Push& pu
   const RowDesk::Keys keys = rule_.rows().Find(member.task.index, push.block(), push.of());
   if (keys == nullptr) return fmt::format("it is of the rows of request {}, which are not here", push.of());
   RowDesk::Parts parts;
-  const auto values = static_cast<int64_t>(keys->size()) * shard_.table(push.block())->width();
+  const int64_t values =
+      HasValues(push) ? static_cast<int64_t>(keys->size()) * shard_.table(push.block())->width() : 0;
   const size_t bytes = net::CompressedBytes(static_cast<net::Compression>(push.form()), values);
   if (RowDesk::Split(payload, push.key_bytes(), &parts) && parts.values.size == bytes) return "";
   return fmt::format("block {} has {} bytes, {} of them of keys, and is of {} rows, which take {}",
@@ -80,7 +81,7 @@ std::string GradientCheck::WhereNotFinite(const Member& member, const wire::Push
 
 void GradientCheck::CheckFinite(const Member& member, const wire::Push& push,
                                 net::TensorView gradient) const {
-  if (!config_.hooks.stop_on_nan || !shard_.reads_values()) return;
+  if (!config_.hooks.checks_finite() || !shard_.reads_values() || !HasValues(push)) return;
   const std::string wrong = WhereNotFinite(member, push, gradient);
   if (wrong.empty()) return;
   throw Diverged(fmt::format("{}, local step {}, at version {} of {}: in its gradient {}",

@@ -28,6 +28,8 @@ class GradientCheck {
   void CheckFinite(const Member& member, const wire::Push& push, net::TensorView gradient) const;
 
  private:
+  // A gradient of no rows has none. An address is always there.
+  bool HasValues(const wire::Push& push) const { return push.examples() > 0 || !shard_.reads_values(); }
   std::string WhyNotRows(const Member& member, const wire::Push& push, net::TensorView payload) const;
   std::string WhereNotFinite(const Member& member, const wire::Push& push, net::TensorView gradient) const;
 

@@ -49,7 +49,7 @@ TEST_CASE("gradient check: a block of the right size, in turn, may be applied") 
 
 TEST_CASE("gradient check: a block out of turn, or of another size, is told from the one that is due") {
   CHECK(Ps().Judge(Pushed(2, 1, 3)) == "it has block 3, and block 0 is the next");
-  CHECK(Ps().Judge(Pushed(3)) == "block 0 has 12 bytes, that of ps 0 has 8");
+  CHECK(Ps().Judge(Pushed(3)) == "block 0 of 1 rows has 12 bytes, that of ps 0 has 8");
 }
 
 TEST_CASE("gradient check: values come in the form of net.compress.push, and in no other") {
@@ -60,7 +60,7 @@ TEST_CASE("gradient check: values come in the form of net.compress.push, and in 
   CHECK(Ps(config).Judge(Pushed()) ==
         "block 0 has its values as none, and must have them as bf16 (net.compress.push)");
   CHECK(Ps(config).Judge(Pushed(2, 1, 0, 0, net::Compression::kBf16)) ==
-        "block 0 has 8 bytes, that of ps 0 has 4");
+        "block 0 of 1 rows has 8 bytes, that of ps 0 has 4");
   const Pushed two(1, 1, 0, 0, net::Compression::kBf16);
   Ps ps(config);
   const GradientCheck check(ps.config, {Role::kPs, 0}, ps.layout, ps.shard, ps.rule);
@@ -93,12 +93,12 @@ TEST_CASE("gradient check: a step that the leader has not granted is not taken")
 TEST_CASE("gradient check: a value that is not finite ends the run, unless hooks.stop_on_nan is off") {
   const Pushed broken(2, std::numeric_limits<float>::infinity());
   Config config = LinearCluster(1, 1, 10);
-  config.hooks.stop_on_nan = true;
+  config.hooks.stop_on_nan = NonFinite::kStop;
   CHECK_THROWS_WITH_AS(Ps(config).Judge(broken),
                        doctest::Contains("worker 0, local step 1, at version 0 of ps 0: in its gradient "
                                          "weights/W1[0] is inf: the run has diverged"),
                        Failure);
-  config.hooks.stop_on_nan = false;
+  config.hooks.stop_on_nan = NonFinite::kApply;
   CHECK(Ps(config).Judge(broken).empty());
 }
 

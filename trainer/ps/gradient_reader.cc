@@ -42,7 +42,7 @@ std::string GradientReader::TakeRead(Member& member, uint64_t request, const wir
 // malformed.
 bool GradientReader::Decompress(const Member& member, const wire::Push& push, net::Message* message) {
   const auto form = static_cast<net::Compression>(push.form());
-  if (form == net::Compression::kNone) return true;
+  if (form == net::Compression::kNone || push.examples() == 0) return true;
   RowDesk::Parts parts{net::Tensor(*message, push), {}};
   size_t bytes = shard_.bytes(push.block());
   if (const TableLayout* const table = shard_.table(push.block())) {

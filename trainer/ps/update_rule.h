@@ -175,9 +175,14 @@ class UpdateRule {
   // The block with which an exchange with this ps ends.
   int64_t last_block() const { return parts_.shard.InOrder(parts_.shard.block_count() - 1); }
   bool IsLast(int64_t block) const { return block == last_block(); }
-  // Applies a block of a gradient alone, unless the weights have it already.
+  // Applies a block of a gradient alone, unless the weights have it already. One of no rows makes a new
+  // version of the same weights.
   void ApplyAlone(Member& member, const wire::Push& push, const net::Message& message) {
-    if (!push.empty()) parts_.shard.Apply(push.block(), GradientOf(member, push, message));
+    if (!push.empty() && push.examples() == 0) {
+      parts_.shard.ApplyMean(push.block(), {});
+    } else if (!push.empty()) {
+      parts_.shard.Apply(push.block(), GradientOf(member, push, message));
+    }
     Take(member, push.block());
   }
   // Counts a block of the worker's process that is in the weights here, or is sure to be.

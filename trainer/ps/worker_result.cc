@@ -43,6 +43,7 @@ void SumUp(const std::vector<WorkerResult>& workers, int64_t first_applied_nanos
     summary->workers.back().rows = result.examples;
     summary->workers.back().leases = result.leases;
     summary->examples = AddCounts(summary->examples, result.examples);
+    summary->gradients_skipped = AddCounts(summary->gradients_skipped, result.figures.gradients_skipped);
     summary->bytes_sent = AddCounts(summary->bytes_sent, result.bytes_sent);
     summary->bytes_received = AddCounts(summary->bytes_received, result.bytes_received);
     summary->bytes_saved = AddCounts(summary->bytes_saved, result.bytes_saved);

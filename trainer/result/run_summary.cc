@@ -71,6 +71,7 @@ void VisitKeys(Summary& summary, Visitor& visit) {
   visit("lost_workers", summary.lost_workers);
   visit("table", summary.table);
   visit("steps_given_again", summary.steps_given_again);
+  visit("gradients_skipped", summary.gradients_skipped);
 }
 
 // The members of the structs in these lists.
@@ -88,6 +89,7 @@ void VisitMembers(Figures& figures, Visitor& visit) {
     visit("rows_skipped", figures.rows_skipped);
     visit("rows_dropped", figures.rows_dropped);
     visit("unseen_categories", figures.unseen_categories);
+    visit("gradients_skipped", figures.gradients_skipped);
     visit("rows", figures.rows);
     visit("leases", figures.leases);
   } else if constexpr (std::is_same_v<Struct, TimeSpread>) {

@@ -41,6 +41,7 @@ struct WorkerFigures {
   int64_t rows_skipped = 0;       // could not be read (data.bad_rows: skip)
   int64_t rows_dropped = 0;       // had a missing value (data.missing: drop), or of vw no label
   int64_t unseen_categories = 0;  // texts that the fitted rows did not have
+  int64_t gradients_skipped = 0;  // were not finite (hooks.stop_on_nan: skip)
   // As ps 0 knows.
   int64_t rows = 0;    // of its gradients that are in the weights
   int64_t leases = 0;  // of batches that it was given (data.split: dynamic)
@@ -147,6 +148,7 @@ struct RunSummary {
   std::vector<int64_t> lost_workers;                  // took part and were gone at the end
   std::optional<TableFigures> table;                  // of a hash table, on all ps
   std::optional<int64_t> steps_given_again;           // of lost workers, that only some ps had; with leases
+  int64_t gradients_skipped = 0;                      // of all workers (hooks.stop_on_nan: skip)
   RunIdentity identity;                               // keys of RunAccount
   // These are not keys of the result, but needed to print or complete it.
   int64_t steps_before = 0;                            // those that train_s has no time of

@@ -82,7 +82,7 @@ std::shared_ptr<Snapshot> DevicePart::TakeSnapshot(SnapshotOf) {
         piece.slot == 0 ? WeightsOf(range_) : slots[static_cast<size_t>(piece.slot - 1)].values.data;
     pieces.push_back(snapshot_buffers_->Take());
     queue_.Copy(pieces.back().floats(), all + piece.elements.begin, BytesOf(piece.elements.size()));
-    if (piece.slot > 0 || !config_.hooks.stop_on_nan) continue;
+    if (piece.slot > 0 || !config_.hooks.checks_finite()) continue;
     const Range elements{range_.begin + piece.elements.begin, range_.begin + piece.elements.end};
     const auto wrong =
         FirstNonFinite(layout_, elements, reinterpret_cast<const std::byte*>(pieces.back().floats()));

@@ -47,7 +47,7 @@ class NotingHook : public Hook {
   NotingHook(std::string name, std::vector<std::string>* calls) : name_(std::move(name)), calls_(*calls) {}
   void Begin(const StepView& view) override { Note("begin", view); }
   void BeforeStep(const StepView& view, HookRequests*) override { Note("before", view); }
-  void OnGradient(const StepView& view, const float*) override { Note("gradient", view); }
+  void OnGradient(const StepView& view, const float*, HookRequests*) override { Note("gradient", view); }
   void AfterStep(const StepView& view, HookRequests*) override { Note("after", view); }
   void End(const StepView& view) override { Note("end", view); }
 
@@ -143,7 +143,7 @@ TEST_CASE("slow worker: in sync all take its pace, it is they who wait, and it a
 TEST_CASE("stop on nan: switched off, the run goes on to its end") {
   Config config = LinearCluster(1, 2, 1000);
   config.train.optimizer.learning_rate = 1e30;
-  config.hooks.stop_on_nan = false;
+  config.hooks.stop_on_nan = NonFinite::kApply;
   const LoggedRun run(config, {});
   CHECK(run.summary.status == "done");
   CHECK(run.summary.global_step == 1000);

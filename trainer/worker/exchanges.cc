@@ -163,14 +163,16 @@ void Exchanges::SendBlock(const Flow& flow, const Exchange& exchange, int64_t in
                                          FormOf(config_.net.compress.push, flow, index), empty));
 }
 
-// What goes with a block: its part of the gradient, and of a table the keys that are asked for.
+// What goes with a block: its part of the gradient, and of a table the keys that are asked for. A gradient of
+// no rows has no values, so that what compression has left out before stays for the next.
 net::LentBytes Exchanges::TensorOf(const Flow& flow, const Exchange& exchange, int64_t index,
                                    uint64_t request, uint32_t* key_bytes) {
   if (flow.IsOfRows(index)) {
-    return gradients_.Rows(exchange.gradient, exchange.rows.of, exchange.rows.asks, flow.RowBlock(index),
-                           request, key_bytes);
+    return gradients_.Rows(exchange.gradient, exchange.examples == 0 ? nullptr : exchange.rows.of,
+                           exchange.rows.asks, flow.RowBlock(index), request, key_bytes);
   }
   if (exchange.gradient == nullptr) return {};
+  if (!by_address_ && exchange.examples == 0) return {};
   if (!by_address_) return gradients_.Block(*exchange.gradient, BlockOf(flow.range, index));
   const auto of_all = static_cast<size_t>(flow.first_in_range + index);
   return exchange.gradient->Lend(of_all * sizeof(DeviceAddress), sizeof(DeviceAddress));

@@ -326,7 +326,8 @@ void Worker::Step(const Batch& batch, StepView& view) {
   if (!model_.by_address()) {
     if (devices_.on_gpu()) StageNext();
     TakeResult(view);
-    if (const auto& max = config_.train.optimizer.clip_norm; max && !NormOfRounds(config_.train)) {
+    const auto& max = config_.train.optimizer.clip_norm;
+    if (max && !NormOfRounds(config_.train) && view.rows > 0) {
       ClipToNorm(*max, {gradient.floats(), values});
     }
   }
@@ -350,11 +351,12 @@ void Worker::Step(const Batch& batch, StepView& view) {
   AfterStep(view);
 }
 
-// Whether blocks of a gradient may go out before all of it is known. A small one is a single block of each
-// ps.
+// Whether blocks of a gradient may go out before all of it is known: not if it may be left out. A small one
+// is a single block of each ps.
 bool Worker::SendsEarly() const {
   const bool clips = config_.train.optimizer.clip_norm && !NormOfRounds(config_.train);
-  return layout_.size > kBlockValues && !layout_.table && !model_.by_address() && !clips;
+  return layout_.size > kBlockValues && !layout_.table && !model_.by_address() && !clips &&
+         !config_.hooks.skips();
 }
 
 // What is wrong with the next batch ends the run when it is this batch's turn, with all before it applied.
@@ -382,14 +384,26 @@ void Worker::TakeResult(StepView& view) {
   const StepResult result = model_.model().End();
   view.loss = result.loss;
   view.correct = result.correct;
-  if (view.rows > 0) untold_loss_ = result.loss;
+  HookRequests requests;
   if (!model_.by_address()) {
-    for (const auto& hook : hooks_) hook->OnGradient(view, model_.FetchGradient());
+    for (const auto& hook : hooks_) {
+      hook->OnGradient(view, model_.FetchGradient(), &requests);
+      if (requests.skip) return Skip(view);
+    }
   } else if (!result.gradient_finite || !std::isfinite(result.loss)) {
     view.weights = model_.Fetch();
-    for (const auto& hook : hooks_) hook->OnGradient(view, model_.FetchGradient());
+    for (const auto& hook : hooks_) hook->OnGradient(view, model_.FetchGradient(), &requests);
     view.weights = model_.parameters();
   }
+  if (view.rows > 0) untold_loss_ = result.loss;
+}
+
+// The step goes on as one of no rows.
+void Worker::Skip(StepView& view) {
+  ++skipped_;
+  view.rows = view.correct = 0;
+  view.weight.reset();
+  view.loss = 0;
 }
 
 void Worker::CollectWeights() {
@@ -574,6 +588,7 @@ void Worker::SayDone() {
   const double first_loss = from_initial_values_ ? first_loss_.value_or(kNoFigure) : kNoFigure;
   WorkerFigures own = FiguresOf(times_, exchanges_.staleness());
   const SkippedRows skipped = data_.Skipped();
+  own.gradients_skipped = skipped_;
   own.rows_skipped = skipped.bad;
   own.rows_dropped = skipped.with_gaps + skipped.unlabelled;
   own.unseen_categories = skipped.unseen;

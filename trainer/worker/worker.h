@@ -85,6 +85,7 @@ class Worker {
   bool SendsEarly() const;
   void StageNext();
   void TakeResult(StepView& view);
+  void Skip(StepView& view);
   void CollectWeights();
   void AfterStep(StepView& view);
   void TellTraffic();
@@ -130,6 +131,7 @@ class Worker {
   std::optional<Evaluation> own_evaluation_;
   bool came_too_late_ = false;  // the run was over when this worker was ready
   int64_t local_step_ = 0;
+  int64_t skipped_ = 0;     // gradients that were not finite and left out
   int64_t asked_ = 0;       // of a table: the rows of the batches before this local step were asked for
   net::ChannelStats told_;  // the bytes that the last Done reported
   int64_t first_step_nanos_ = 0;
