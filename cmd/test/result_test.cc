@@ -126,6 +126,40 @@ TEST_CASE("result: of a run that diverged it has the worker, and of one that may
   CHECK(Contains(result.at("error"), "the run has diverged"));
 }
 
+TEST_CASE("result: gradients that are not finite are left out, warned of and counted, until the limit") {
+  const std::string table = NewDirectory() + "/table.csv";
+  std::string rows = "a,b,y\n";
+  for (int row = 0; row < 40; ++row) rows += row == 9 ? "1e38,2,1000\n" : fmt::format("{},1,2\n", row % 3);
+  WriteFile(table, rows);
+  const LocalJob job(
+      fmt::format("model: linear\ndata: {{shuffle: false, train: {{format: csv, path: {}, label: y}}}}\n"
+                  "train: {{batch_size: 1, epochs: 4, optimizer: {{kind: sgd, learning_rate: 0.01}}}}\n"
+                  "hooks: {{stop_on_nan: skip, skip_limit: 1}}\n",
+                  table));
+  const auto run = job.Start({"--workers", "1"});
+  CheckEnd(*run);
+  CHECK(Contains(
+      run->standard_error(),
+      "warning: local step 10 (epoch 1, batch 10): the loss is inf, and in its gradient weights/W1[0] "
+      "is inf: nothing of this gradient is sent, 1 gradient so far (hooks.stop_on_nan: skip)"));
+  const Json result = ReadResult(job.result);
+  CAPTURE(result.dump());
+  CHECK(result.at("gradients_skipped") == 4);
+  CHECK(result.at("workers").at(0).at("gradients_skipped") == 4);
+  CHECK(result.at("examples") == 156);
+  CHECK(result.at("global_step") == 160);
+  CHECK(result.at("config").at("hooks.stop_on_nan") == "skip");
+  CHECK(Contains(result.at("warnings").dump(), "nothing of this gradient is sent"));
+
+  WriteFile(table, rows + "1e38,2,1000\n1e38,3,1000\n");
+  CheckEnd(*job.Start({"--workers", "1"}), 3);
+  const Json ended = ReadResult(job.result);
+  CAPTURE(ended.at("error").dump());
+  CHECK(Contains(ended.at("error"),
+                 "local step 42: 1 gradient in a row was left out (hooks.skip_limit = 1), and the next: "
+                 "the loss is inf, and in its gradient "));
+}
+
 TEST_CASE("result: a run that is done tells which tasks were started again, when and why") {
   const LocalJob job(LongJob("steps: 2000") + "failure: {restarts: 2, detect_s: 2}\n");
   const auto run = job.Start({"--set", "checkpoint.dir=" + job.directory + "/ckpt"});

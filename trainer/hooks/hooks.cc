@@ -72,9 +72,10 @@ void StopOnNan::OnGradient(const StepView& view, const float* gradient, HookRequ
     return;
   }
   const std::string limit =
-      config_.skips() ? fmt::format("{} in a row were left out (hooks.skip_limit = {}), and the next: ",
-                                    Plural(in_a_row_, "gradient"), config_.skip_limit)
-                      : "";
+      config_.skips()
+          ? fmt::format("{} in a row {} left out (hooks.skip_limit = {}), and the next: ",
+                        Plural(in_a_row_, "gradient"), in_a_row_ == 1 ? "was" : "were", config_.skip_limit)
+          : "";
   throw Diverged(fmt::format("{}, local step {}: {}{}", TaskName(view.self), view.local_step, limit,
                              Cause(view, in_gradient)),
                  large_feature_());

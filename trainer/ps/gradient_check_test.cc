@@ -16,9 +16,9 @@ namespace {
 class Pushed {
  public:
   explicit Pushed(size_t values = 2, float value = 1, uint32_t block = 0, uint64_t checksum = 0,
-                  net::Compression form = net::Compression::kNone)
+                  net::Compression form = net::Compression::kNone, uint32_t rows = 1)
       : values_(values, value),
-        message_(encoder_.Push({}, block, 1, checksum,
+        message_(encoder_.Push({}, block, rows, checksum,
                                {reinterpret_cast<const std::byte*>(values_.data()),
                                 values_.size() * sizeof(float), nullptr, nullptr},
                                0, {}, {}, form)) {}
@@ -50,6 +50,16 @@ TEST_CASE("gradient check: a block of the right size, in turn, may be applied") 
 TEST_CASE("gradient check: a block out of turn, or of another size, is told from the one that is due") {
   CHECK(Ps().Judge(Pushed(2, 1, 3)) == "it has block 3, and block 0 is the next");
   CHECK(Ps().Judge(Pushed(3)) == "block 0 of 1 rows has 12 bytes, that of ps 0 has 8");
+}
+
+TEST_CASE("gradient check: one of no rows has no values, in any form") {
+  CHECK(Ps().Judge(Pushed(0, 1, 0, 0, net::Compression::kNone, 0)).empty());
+  CHECK(Ps().Judge(Pushed(2, 1, 0, 0, net::Compression::kNone, 0)) ==
+        "block 0 of 0 rows has 8 bytes, that of ps 0 has 0");
+  CHECK(Ps().Judge(Pushed(0)) == "block 0 of 1 rows has 0 bytes, that of ps 0 has 8");
+  Config config = LinearCluster(1, 1, 10);
+  config.net.compress.push = net::Compression::kInt8;
+  CHECK(Ps(config).Judge(Pushed(0, 1, 0, 0, net::Compression::kInt8, 0)).empty());
 }
 
 TEST_CASE("gradient check: values come in the form of net.compress.push, and in no other") {

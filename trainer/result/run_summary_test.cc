@@ -177,7 +177,8 @@ TEST_CASE("run summary: the result has the documented figures in the documented 
                                                "device",
                                                "lost_workers",
                                                "table",
-                                               "steps_given_again"};
+                                               "steps_given_again",
+                                               "gradients_skipped"};
   CHECK(keys == documented);
 }
 

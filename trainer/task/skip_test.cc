@@ -33,6 +33,7 @@ Config Job(TrainMode mode, TableKind table, int bad, int ps = 2, int workers = 1
   config.train.mode = mode;
   config.train.optimizer.kind = OptimizerKind::kMomentum;
   config.train.optimizer.learning_rate = 0.02;
+  config.train.optimizer.l2 = 0.01;
   config.model.table = table;
   config.model.inputs = table == TableKind::kHash ? kKeyInputs : 20;
   config.data.whole_keys = table == TableKind::kHash;
