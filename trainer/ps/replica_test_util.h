@@ -679,6 +679,8 @@ class ReplicaRun {
       worker.list[at] = worker.request + 1;
       worker.rows[at] = next.size();
     }
+    const uint32_t examples = Below(4);
+    if (examples == 0) count = 0;  // of no rows
     const float* const values = pattern.data() + Below(kBlockValues);
     std::string bytes(net::CompressedBytes(form, static_cast<int64_t>(count)), 0);
     if (form == net::Compression::kNone) {
@@ -688,7 +690,6 @@ class ReplicaRun {
                     reinterpret_cast<std::byte*>(bytes.data()));
     }
     bytes += keys;
-    const uint32_t examples = 1 + Below(3);
     Ask(worker, block,
         Copied(encoder.Push(kTestRun.Envelope(worker.request + 1), static_cast<uint32_t>(block), examples, 0,
                             {bytes.data(), bytes.size()}, worker.version[at], {}, rows, form)),
