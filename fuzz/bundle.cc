@@ -1,5 +1,7 @@
-// Checkpoints of TensorFlow: what is read of a tensor lies in it, each value once, and no memory on their
+// Checkpoints of TensorFlow: a tensor has the same values in runs and as one, and no memory is taken on their
 // word.
+#include <algorithm>
+#include <cstring>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +13,7 @@
 #include "trainer/tf/sorted_table.h"
 #include "trainer/tf/tf_checkpoint.h"
 #include "trainer/tf/tf_names.h"
+#include "trainer/tf/tf_stream.h"
 
 namespace dtrain::fuzz {
 namespace {
@@ -50,15 +53,18 @@ int FuzzOne(const uint8_t* data, size_t size) {
         checkpoint.Verify(tensor);
         if (tensor.size() == 1) checkpoint.ReadInteger(tensor);
         if (tensor.size() > kMaxValues) continue;
-        std::vector<bool> is_read(static_cast<size_t>(tensor.size()));
-        checkpoint.Read(tensor, [&](int64_t first, const float* /*values*/, int64_t count) {
-          Require(first >= 0 && count > 0 && count <= tensor.size() - first, "a run lies in its tensor");
-          for (int64_t i = first; i < first + count; ++i) {
-            Require(!is_read[static_cast<size_t>(i)], "a value is read once");
-            is_read[static_cast<size_t>(i)] = true;
-          }
-        });
-        for (const bool each : is_read) Require(each, "each value is read");
+        // In runs it has the bits that it has as one.
+        const auto bytes = static_cast<size_t>(tensor.size()) * sizeof(float);
+        std::vector<float> all(static_cast<size_t>(tensor.size()));
+        std::vector<float> runs(all.size());
+        TfStream(checkpoint, tensor).Read(tensor.size(), all.data());
+        TfStream stream(checkpoint, tensor);
+        for (int64_t run = 1; stream.next() < tensor.size(); ++run) {
+          const int64_t first = stream.next();
+          stream.Read(std::min(run, tensor.size() - first), runs.data() + first);
+        }
+        Require(bytes == 0 || std::memcmp(all.data(), runs.data(), bytes) == 0,
+                "runs are the values in their order");
       } catch (const UserError&) {
       }
     }

@@ -204,16 +204,22 @@ struct ExportArguments {
   bool numeric = false;  // an ONNX graph begins with features, and not with the table's columns
   int64_t parts = 1;     // of a table as safetensors: so many files
   std::string since;     // of a table: what has changed since this checkpoint, a path, a name or a step
-  std::vector<std::string> maps;  // of a checkpoint of TensorFlow: "theirs=ours", in order
+  std::vector<std::string> maps;          // of a checkpoint of TensorFlow: "theirs=ours", in order
+  std::string maps_file;                  // with more of them, as YAML; empty: none
+  std::vector<std::string> vocabularies;  // of a checkpoint of TensorFlow: "column=file"
+  std::string inputs;  // columns in the order of the first layer there: "age,color"; empty: by its name
 };
 
 // ImportArguments: dtrain import
 struct ImportArguments {
   std::string path;  // the tensor file
   ConfigArguments config;
-  std::string out;                // a directory of checkpoints
-  std::vector<std::string> maps;  // "theirs=ours", in order
-  bool transpose = false;         // all matrices of the file are [outputs, inputs]
+  std::string out;                        // a directory of checkpoints
+  std::vector<std::string> maps;          // "theirs=ours", in order
+  std::string maps_file;                  // with more of them, as YAML; empty: none
+  std::vector<std::string> vocabularies;  // "column=file"
+  std::string inputs;      // columns in the order of the first layer there: "age,color"; empty: by its name
+  bool transpose = false;  // all matrices of the file are [outputs, inputs]
 };
 
 // DevicesArguments: dtrain devices

@@ -219,6 +219,7 @@ constexpr char kExportFooter[] =
   dtrain export run/ckpt --out model.npz                        numpy.load reads it
   dtrain export run/ckpt/step-000012000 --out model.onnx        from features or columns to predictions
   dtrain export run/ckpt --to tf --out tf/model.ckpt            a checkpoint of TensorFlow
+  dtrain export run/ckpt --to tf --out tf/model.ckpt --vocabulary color=color.txt --maps names.yaml
   dtrain export run/ckpt --out model.tsv                        with model.table: the features that are not 0
   dtrain export run/ckpt --out model.safetensors --parts 8      with a large model.table: in 8 files
   dtrain export run/ckpt --out new.safetensors --since 12000    the rows that changed since step 12000, and keys that left
@@ -237,8 +238,25 @@ class ExportGrammar : public CommandGrammar {
         ->type_name("FORMAT");
     app()
         ->add_option("--map", export_.maps,
-                     "Of tf: the name of a tensor there, and ours: dense/kernel=weights/W1; repeatable")
+                     "Of tf: the name of a tensor there, and ours: dense/kernel=weights/W1, or "
+                     "'net/*=*'; repeatable")
         ->type_name("THEIRS=OURS");
+    app()
+        ->add_option("--maps", export_.maps_file, "The same of a YAML file: THEIRS: OURS")
+        ->type_name("FILE");
+    app()
+        ->add_option_function<std::string>(
+            "--vocabulary", [this](const std::string& one) { export_.vocabularies.push_back(one); },
+            "Of tf: the rows of COLUMN (data.hash, data.categories) in the order of the texts in a file, a "
+            "line each; repeatable")
+        ->type_name("COLUMN=FILE")
+        ->trigger_on_parse();
+    app()
+        ->add_option(
+            "--inputs", export_.inputs,
+            "Of tf: the columns of a wide_deep model or an mlp in the order of its first layer there, with "
+            "commas between them; unless it is Estimator's")
+        ->type_name("COLUMNS");
     app()->add_flag("--dense", export_.dense,
                     "Of a table: all its rows as weights/W1 and biases/b1, as of a dense model");
     app()->add_flag("--numeric", export_.numeric,
@@ -289,6 +307,7 @@ constexpr char kImportFooter[] =
   dtrain import model.npz --config job.yaml --out run/ckpt --map kernel=weights/W1 --map bias=biases/b1
   dtrain import pytorch.safetensors --config job.yaml --out run/ckpt --transpose --map fc.weight=weights/W1 \
     --map fc.bias=biases/b1
+  dtrain import model.ckpt-1000 --config job.yaml --out run/ckpt --vocabulary color=color.txt
   dtrain local --config job.yaml --set checkpoint.dir=run/ckpt  goes on from it
 
 Names and shapes must be those of the config's model; all that are not are told. Exit code 2 then, and for a file that
@@ -309,9 +328,26 @@ class ImportGrammar : public CommandGrammar {
     app()
         ->add_option_function<std::string>(
             "--map", [this](const std::string& map) { import_.maps.push_back(map); },
-            "The file's tensor THEIRS is the model's tensor OURS; repeatable")
+            "The file's tensor THEIRS is the model's tensor OURS; one * on both sides stands for any text, "
+            "and "
+            "nothing in front of = for zeros; repeatable")
         ->type_name("THEIRS=OURS")
         ->trigger_on_parse();
+    app()
+        ->add_option("--maps", import_.maps_file, "The same of a YAML file: THEIRS: OURS")
+        ->type_name("FILE");
+    app()
+        ->add_option_function<std::string>(
+            "--vocabulary", [this](const std::string& one) { import_.vocabularies.push_back(one); },
+            "Of TensorFlow: rows of the variables of COLUMN (data.hash, data.categories) are those of the "
+            "texts in a file, a line each; repeatable")
+        ->type_name("COLUMN=FILE")
+        ->trigger_on_parse();
+    app()
+        ->add_option("--inputs", import_.inputs,
+                     "Of TensorFlow: the columns of a wide_deep model or an mlp in the order of its first "
+                     "layer there, with commas between them; unless it is Estimator's")
+        ->type_name("COLUMNS");
     app()->add_flag("--transpose", import_.transpose,
                     "Matrices of the file are [outputs, inputs], as PyTorch's");
   }

@@ -28,9 +28,12 @@
 #include "trainer/config/user_text.h"
 #include "trainer/export/exported_model.h"
 #include "trainer/export/exported_table.h"
+#include "trainer/export/tensor_maps.h"
 #include "trainer/metrics/metrics.h"
 #include "trainer/model/model.h"
+#include "trainer/optim/optimizer.h"
 #include "trainer/tf/tf_export.h"
+#include "trainer/tf/tf_vocabulary.h"
 
 namespace dtrain {
 namespace {
@@ -198,17 +201,21 @@ std::string ExportRows(const ExportArguments& arguments, const std::string& form
   return WrittenText(written, model.since);
 }
 
+// Refuses a table of too many rows before they are read.
+void CheckDense(const ExportArguments& arguments, const ExportedModel& model) {
+  RefuseHashed(arguments, model.config);
+  const double values = static_cast<double>(model.bytes()) / sizeof(float);
+  if (values < kMaxDenseValues) return;
+  throw UserError(
+      "--out {}: a dense model of {:.0f} values; of a table it may have less than {}. Try {}, which have "
+      "the rows that are not 0.",
+      arguments.out, values, kMaxDenseValues, "--to safetensors without --dense, or --to tsv");
+}
+
 // Gives the model all rows of its table.
 void FillDense(const ExportArguments& arguments, ExportedModel* model) {
   if (HasMore(model->config.model)) RefuseKind(arguments, model->config.model, "a dense model");
-  RefuseHashed(arguments, model->config);
-  const double values = static_cast<double>(model->bytes()) / sizeof(float);
-  if (values >= kMaxDenseValues) {
-    throw UserError(
-        "--out {}: a dense model of {:.0f} values; of a table it may have less than {}. Try {}, which have "
-        "the rows that are not 0.",
-        arguments.out, values, kMaxDenseValues, "--to safetensors without --dense, or --to tsv");
-  }
+  CheckDense(arguments, *model);
   model->table = DenseRows(model->config, &model->checkpoint);
 }
 
@@ -258,12 +265,28 @@ void CheckChoice(const ExportArguments& arguments, const Format& format, bool ta
     throw UserError("--parts {}: must be at most {}. Try --parts 8.", arguments.parts,
                     ExportedTable::kMaxParts);
   }
-  if (!arguments.maps.empty() && !format.is_tf())
-    throw UserError("--map: is for checkpoints of TensorFlow. Leave it out, or try --to tf.");
+  for (const auto& [option, is_given] :
+       {std::pair("--map", !arguments.maps.empty()), std::pair("--maps", !arguments.maps_file.empty()),
+        std::pair("--vocabulary", !arguments.vocabularies.empty()),
+        std::pair("--inputs", !arguments.inputs.empty())}) {
+    if (is_given && !format.is_tf())
+      throw UserError("{}: is for checkpoints of TensorFlow. Leave it out, or try --to tf.", option);
+  }
   if (!arguments.dense || (table && (format.write != nullptr || format.is_tf()))) return;
   throw UserError("--dense: {}. Leave it out.",
                   table ? "a file of " + format.name + " has the rows that are not 0"
                         : "is for tables, and this model has none (model.table)");
+}
+
+// TensorFlow has a variable for each column of texts, whose rows a vocabulary orders.
+void CheckVocabularies(const ExportArguments& arguments, const Config& config, bool table) {
+  const bool has_texts = table && HasTextColumns(config.data), any = !arguments.vocabularies.empty();
+  if (!has_texts && FirstLayerOf(config).empty() && (any || !arguments.inputs.empty())) ThrowNoTexts("this");
+  if (any || !has_texts || (TableOf(config) != TableKind::kHash && !HasMore(config.model))) return;
+  throw UserError(
+      "--out {}: rows of the table are those of texts, and a checkpoint of TensorFlow has them in an order. "
+      "Give it: --vocabulary COLUMN=FILE, with a text in each line, for each column.",
+      arguments.out);
 }
 
 // Throws UserError if the file would be one of a checkpoint, or one by which a run keeps its checkpoints.
@@ -407,21 +430,41 @@ std::unique_ptr<Since> OpenSince(const std::string& named, const CheckpointReade
   return since;
 }
 
-// Returns what --map calls our tensors.
-std::map<std::string, std::string> NamesThere(const ExportArguments& arguments, const ExportedModel& model) {
-  std::map<std::string, std::string> names;
-  for (const std::string& map : arguments.maps) {
-    const size_t equals = map.rfind('=');
-    const std::string ours = equals == map.npos ? "" : map.substr(equals + 1);
-    std::vector<std::string> ones;
-    for (const Variable& variable : model.variables) ones.push_back(variable.name);
-    if (equals == 0 || std::count(ones.begin(), ones.end(), ours) == 0 ||
-        !names.emplace(ours, map.substr(0, equals)).second) {
-      throw UserError("--map {}: must be THEIRS=OURS, once for each tensor; ours are {}.", map,
-                      ListText(ones, "and"));
-    }
+// Writes a checkpoint of TensorFlow. Returns what there is of it.
+std::string ExportTf(const ExportArguments& arguments, ExportedModel* model, const ErrorLines& errors) {
+  TfColumns columns;
+  const Config& config = model->config;
+  const bool table = UsesTable(config), by_text = !arguments.vocabularies.empty();
+  if (table) {
+    if (config.model.kind != ModelKind::kWideDeep) model->variables.clear();
+    if (by_text)
+      columns.columns = ReadVocabularies(arguments.vocabularies, config, model->form.columns, false);
+    for (Variable& variable : by_text ? ColumnVariables(TableVariables(config.model), columns.columns)
+                                      : TableVariables(config.model))
+      model->variables.push_back(std::move(variable));
+    if (!by_text) CheckDense(arguments, *model);
   }
-  return names;
+  std::map<std::string, std::string> names;
+  for (const std::string& map :
+       ExpandMaps(WithMapsOf(arguments.maps, arguments.maps_file), NamesOf(model->variables))) {
+    const size_t equals = map.rfind('=');
+    names.emplace(map.substr(equals + 1), map.substr(0, equals));
+  }
+  const std::string layer = FirstLayerOf(config);
+  const auto first = names.find(layer);
+  if (by_text || !layer.empty()) {
+    columns.order = OrderOfInputs(config, model->form, arguments.vocabularies, arguments.inputs,
+                                  first == names.end() ? "" : first->second);
+  }
+  const TfWritten written = WriteTfCheckpoint(*model, names, columns, arguments.out);
+  for (const std::string& line : written.said) fmt::print("{}\n", line);
+  if (columns.order) fmt::print("{}\n", columns.order->said);
+  if (!(model->checkpoint.manifest().all_slots() == SlotsOf(config)))
+    errors.Print("warning: the checkpoint is of another optimizer than --config: its slots are left out");
+  const std::string slots =
+      written.slots == 0 ? "" : fmt::format(", {} of the optimizer", Plural(written.slots, "tensor"));
+  return fmt::format("{}{} and global_step, {} bytes",
+                     Plural(static_cast<int64_t>(model->variables.size()), "tensor"), slots, written.bytes);
 }
 
 // A checkpoint of TensorFlow has no place for what stands between a row and the weights.
@@ -442,6 +485,7 @@ void Export(const ExportArguments& arguments, const Format& format, CheckpointRe
   const Layout layout = LayoutFor(*checkpoint, config);
   const bool table = layout.table.has_value();
   CheckChoice(arguments, format, table);
+  if (format.is_tf()) CheckVocabularies(arguments, config, table);
   const InputForm form = FormFor(*checkpoint, config);
   ExportedModel model{config, form, TakesPixels(config), *checkpoint, ModelVariables(config.model)};
   const bool rows =
@@ -453,7 +497,9 @@ void Export(const ExportArguments& arguments, const Format& format, CheckpointRe
     model.since = &since->checkpoint;
     model.since_config = &since->config;
   }
-  if (table && !rows) FillDense(arguments, &model);
+  if (table && !rows && !format.is_tf()) {
+    FillDense(arguments, &model);
+  }
   if (onnx) CheckColumns(arguments, config.data, form);
   const std::string encodings = onnx ? model.EncodingsText() : "";
   model.from_columns = !encodings.empty() && !arguments.numeric;
@@ -462,8 +508,7 @@ void Export(const ExportArguments& arguments, const Format& format, CheckpointRe
   if (rows) {
     what = ExportRows(arguments, format.name, model, errors);
   } else if (format.is_tf()) {
-    what = fmt::format("{} and global_step, {} bytes", tensors,
-                       WriteTfCheckpoint(model, NamesThere(arguments, model), arguments.out));
+    what = ExportTf(arguments, &model, errors);
     WarnOfMeaning(model, errors);
   } else {
     OutputFile file(arguments.out);

@@ -10,6 +10,7 @@
 #include "base/printable.h"
 #include "cmd/models/models.h"
 #include "trainer/tf/tf_checkpoint.h"
+#include "trainer/tf/tf_import.h"
 #include "trainer/tf/tf_names.h"
 
 namespace dtrain {
@@ -23,12 +24,15 @@ struct Line {
 std::string WhatOf(const TfCheckpoint& checkpoint, const TfTensor& tensor, const TfMeaning& meaning) {
   switch (meaning.role) {
     case TfRole::kSlot:
-      return meaning.of.empty() ? "slot " + meaning.slot + " of the optimizer's list"
+      if (meaning.slot.empty()) return "a slot of the optimizer's list";
+      return meaning.of.empty() ? fmt::format("slot {} of the optimizer's list", Printable(meaning.slot))
                                 : fmt::format("slot {} of {}", meaning.slot, Printable(meaning.of));
     case TfRole::kStep:
       return fmt::format("the step: {}", checkpoint.ReadInteger(tensor));
     case TfRole::kBookkeeping:
       return tensor.type == TfType::kString ? "texts, or the graph of objects" : "a counter or a rate";
+    case TfRole::kTwin:
+      return "another name of a variable";
     case TfRole::kWeights:
       break;
   }
@@ -72,13 +76,20 @@ void InspectTf(const TfPaths& paths, bool json) {
                       {"shape", tensor.shape},
                       {"type", lines[i].type},
                       {"slices", tensor.is_sliced ? Json(tensor.pieces.size()) : Json(nullptr)},
-                      {"slot", meanings[i].role == TfRole::kSlot ? Json(meanings[i].slot) : Json(nullptr)},
+                      {"slot", meanings[i].slot.empty() ? Json(nullptr) : Json(Printable(meanings[i].slot))},
                       {"of", meanings[i].of.empty() ? Json(nullptr) : Json(Printable(meanings[i].of))},
                       {"state", lines[i].state}});
+    }
+    std::optional<int64_t> step;
+    try {
+      step = StepOf(checkpoint, meanings);
+    } catch (const UserError&) {
+      // Its state says why.
     }
     const Json document = {{"path", paths.prefix},
                            {"format", fmt::format("TensorFlow {}", form)},
                            {"files", checkpoint.files()},
+                           {"step", step ? Json(*step) : Json(nullptr)},
                            {"tensors", list}};
     fmt::print("{}\n", document.dump(2));
   } else {

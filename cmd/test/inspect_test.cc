@@ -204,6 +204,11 @@ TEST_CASE(
   CHECK(bad == 1);
   CHECK(Contains(damaged.error, "/run/model.ckpt-1: 1 of 3 tensors cannot be read (see above)."));
   CHECK(Run({"inspect", "testdata/tensorflow/old"}).code == 0);
+  const Done list = Run({"inspect", "testdata/tensorflow/estimator/keras2_adam"});
+  CHECK(list.code == 0);
+  CHECK(Contains(list.output,
+                 "  optimizer/_variables/1/.ATTRIBUTES/VARIABLE_VALUE             [3, 2]  float32          "
+                 "slot momentum of Adam of model/layer_with_weights-0/kernel/.ATTRIBUTES/VARIABLE_VALUE\n"));
   const Done weights = Run({"inspect", "testdata/tensorflow/old", "--weights", "3"});
   CHECK(weights.code == 2);
   CHECK(Contains(weights.error, "--weights: testdata/tensorflow/old is of TensorFlow"));

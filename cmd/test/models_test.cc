@@ -465,6 +465,282 @@ TEST_CASE("export: a checkpoint of TensorFlow comes back by import with the same
   }
 }
 
+TEST_CASE("export: slots and powers of the optimizer go to TensorFlow and come back with the same bits") {
+  const std::string directory = NewDirectory(), job = directory + "/job.yaml", rows = directory + "/rows";
+  struct Case {
+    std::string model, format, optimizer, name, told;
+    std::vector<std::string> maps;
+  };
+  const std::vector<Case> cases = {{"{kind: mlp, hidden: [3, 3], outputs: 2, activation: tanh}",
+                                    "{format: csv, path: rows, label: y}",
+                                    "adam",
+                                    "adam",
+                                    "6 tensors, 14 tensors of the optimizer and global_step",
+                                    {}},
+                                   {"{kind: softmax, outputs: 2}",
+                                    "{format: csv, path: rows, label: y}",
+                                    "rmsprop",
+                                    "rmsprop",
+                                    "2 tensors, 4 tensors of the optimizer and global_step",
+                                    {}},
+                                   {"{kind: wide_deep, inputs: 4, embedding: 2, hidden: [3], table: range}",
+                                    "{format: libsvm, path: rows}",
+                                    "{wide: {kind: ftrl}, deep: {kind: adagrad}}",
+                                    "wide_deep",
+                                    "7 tensors, 9 tensors of the optimizer and global_step",
+                                    {"--map", "linear/bias=biases/b1", "--map", "dnn/logits/bias=deep/b2"}}};
+  for (const Case& each : cases) {
+    CAPTURE(each.name);
+    const bool is_sparse = each.name == "wide_deep";
+    WriteFile(rows, is_sparse             ? "0 0:1 3:1\n1 1:1\n"
+                    : each.name == "adam" ? "a,b,c,y\n1,2,3,0\n2,1,0,1\n"
+                                          : "a,b,c,d,y\n1,2,3,4,0\n2,1,0,1,1\n");
+    WriteFile(job, fmt::format("model: {}\ndata: {{train: {}{}}}\ntrain: {{steps: 5, optimizer: {}}}\n",
+                               each.model, each.format, is_sparse ? ", index_base: 0" : "", each.optimizer));
+    const std::string once = directory + "/once-" + each.name, again = directory + "/again-" + each.name,
+                      prefix = directory + "/" + each.name + "/m";
+    std::vector<std::string> import = {
+        "import", "testdata/tensorflow/trained/" + each.name, "--config", job, "--out", once};
+    import.insert(import.end(), each.maps.begin(), each.maps.end());
+    const Done taken = Run(import);
+    CAPTURE(taken.error);
+    REQUIRE(taken.code == 0);
+    const Done given = Run({"export", once, "--to", "tf", "--out", prefix});
+    CAPTURE(given.error);
+    REQUIRE(given.code == 0);
+    CHECK(Contains(given.output, each.told));
+    CHECK(Json::Parse(Run({"inspect", prefix, "--json"}).output).at("step") == 1);
+    REQUIRE(Run({"import", prefix, "--config", job, "--out", again}).code == 0);
+    const std::string shard = "/step-000000001/shard-0-of-1";
+    CHECK(FileContent(once + shard) == FileContent(again + shard));
+  }
+}
+
+// The columns of testdata/tensorflow/columns, whose rows.csv has TensorFlow's answers.
+struct FeatureColumns {
+  const std::string directory = NewDirectory(), job = directory + "/job.yaml",
+                    from = "testdata/tensorflow/columns/";
+  const std::vector<std::string> vocabularies = {"--vocabulary", "color=" + from + "color.txt",
+                                                 "--vocabulary", "shape=" + from + "shape.txt"};
+
+  FeatureColumns() {
+    WriteFile(directory + "/rows.csv", FileContent(from + "rows.csv"));
+    WriteFile(job,
+              "model: {kind: wide_deep, embedding: 4, hidden: [5, 3], activation: relu, table: hash}\n"
+              "data: {train: {format: csv, path: rows.csv, label: y}, hash: [color, shape], ignore: [logit], "
+              "numbers: plain}\n"
+              "train: {batch_size: 3, steps: 5, optimizer: {wide: {kind: ftrl, learning_rate: 0.1}, "
+              "deep: {kind: adagrad, learning_rate: 0.1}}}\n");
+  }
+  Done With(std::vector<std::string> arguments, const std::vector<std::string>& more = {}) const {
+    arguments.insert(arguments.end(), vocabularies.begin(), vocabularies.end());
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return Run(arguments);
+  }
+};
+
+TEST_CASE("import: feature columns of Estimator become rows of texts that answer as TensorFlow does") {
+  const FeatureColumns columns;
+  for (const char* const table : {"hash", "range"}) {
+    CAPTURE(table);
+    const std::string out = columns.directory + "/" + table;
+    const Done done = columns.With({"import", columns.from + "model.ckpt-1", "--config", columns.job, "--out",
+                                    out, "--set", std::string("model.table=") + table});
+    CAPTURE(done.error);
+    REQUIRE(done.code == 0);
+    CHECK(Contains(done.output, " is embeddings/E1[color], with Adagrad\n"));
+    CHECK(Contains(done.output, " is weights/W1[shape], with Ftrl_1 and Ftrl\n"));
+    CHECK(Contains(done.output, "inputs of deep/W1 there: age, color and shape"));
+    std::istringstream answers(Run({"predict", out, "--data", columns.from + "rows.csv", "--raw"}).output),
+        rows(FileContent(columns.from + "rows.csv"));
+    std::string ours, theirs;
+    std::getline(answers, ours);
+    std::getline(rows, theirs);
+    int compared = 0;
+    for (; std::getline(rows, theirs) && std::getline(answers, ours); ++compared)
+      CHECK(std::abs(std::stod(ours) - std::stod(theirs.substr(theirs.rfind(',') + 1))) < 1e-6);
+    CHECK(compared == 6);
+    CHECK(RunLocal(columns.job,
+                   {"--set", "checkpoint.dir=" + out, "--set", std::string("model.table=") + table})
+              .at("global_step") == 5);
+  }
+}
+
+TEST_CASE(
+    "import: a LinearClassifier with a variable for each column becomes a dense model, with its slots") {
+  const std::string directory = NewDirectory(), job = directory + "/job.yaml", out = directory + "/ckpt",
+                    from = "testdata/tensorflow/estimator/linear";
+  // A text that the vocabulary has not, and a line that no row has.
+  WriteFile(directory + "/rows.csv",
+            "age,size,color,y\n0.1,1.0,red,0\n0.5,2.0,blue,1\n0.9,0.5,pink,1\n0.4,1.5,red,0\n");
+  WriteFile(directory + "/color.txt", "red\ngreen\nblue\n");
+  WriteFile(job,
+            "model: {kind: logistic}\n"
+            "data: {train: {format: csv, path: rows.csv, label: y}, categories: [color]}\n"
+            "train: {steps: 5, optimizer: {kind: ftrl}}\n");
+  const Done bare = Run({"import", from, "--config", job, "--out", out});
+  CHECK(bare.code == 2);
+  CHECK(Contains(bare.error, "--vocabulary: is missing for color."));
+  const Done done = Run(
+      {"import", from, "--config", job, "--out", out, "--vocabulary", "color=" + directory + "/color.txt"});
+  CAPTURE(done.error);
+  REQUIRE(done.code == 0);
+  CHECK(Contains(
+      done.output,
+      "linear/linear_model/color/weights [3, 1]  is weights/W1[color], with linear and accumulator"));
+  CHECK(
+      Contains(done.output,
+               "linear/linear_model/size/weights [1, 1]   is weights/W1[size], with linear and accumulator"));
+  CHECK(Contains(done.output,
+                 "left out: 1 line of " + directory + "/color.txt whose text no row of the data has\n"));
+  // TensorFlow's logits; the third is that of a color without a weight.
+  CHECK(Run({"predict", out, "--data", directory + "/rows.csv", "--raw"}).output ==
+        "logit\n-0.21434918\n0.20012553\n0.1125916\n-0.17670715\n");
+  const Done slots = Run({"inspect", out + "/step-000000002"});
+  CHECK(Contains(slots.output, " z                 -0.2507       0.5265      0.01085 "));
+  std::filesystem::remove_all(directory);
+}
+
+TEST_CASE(
+    "import: a DNNClassifier whose columns have another order in the data answers as there, and goes back") {
+  const std::string directory = NewDirectory(), job = directory + "/job.yaml", once = directory + "/once",
+                    again = directory + "/again", rows = directory + "/rows.csv",
+                    prefix = directory + "/tf/m", from = "testdata/tensorflow/estimator/dnn",
+                    shard = "/step-000000002/shard-0-of-1";
+  WriteFile(rows, "size,age,y\n1.0,0.1,0\n2.0,0.5,1\n0.5,0.9,1\n1.5,0.4,0\n");
+  WriteFile(job,
+            "model: {kind: mlp, hidden: [3, 2], activation: relu, head: logistic}\n"
+            "data: {train: {format: csv, path: rows.csv, label: y}}\n"
+            "train: {steps: 5, optimizer: {kind: adagrad}}\n");
+  const auto compare = [&](const std::string& checkpoint, const std::vector<double>& expected) {
+    std::istringstream answers(Run({"predict", checkpoint, "--data", rows, "--raw"}).output);
+    std::string line;
+    std::getline(answers, line);
+    for (const double logit : expected) {
+      REQUIRE(std::getline(answers, line));
+      CHECK(std::abs(std::stod(line) - logit) < 1e-6);
+    }
+  };
+  const Done done = Run({"import", from, "--config", job, "--out", once});
+  CAPTURE(done.error);
+  REQUIRE(done.code == 0);
+  CHECK(Contains(done.output, "\ninputs of weights/W1 there: age and size (--inputs for another order)\n"));
+  // The checkpoint's weights on age and size, by numpy; and on size and age.
+  compare(once, {0.01577289, 0.05545508, -0.00736008, 0.0433103});
+  REQUIRE(Run({"import", from, "--config", job, "--out", again, "--inputs", "size,age"}).code == 0);
+  compare(again, {-4.30483487e-05, -4.30483487e-05, 0.0456684601, -4.30483487e-05});
+  // Of slots too, with the order that the name tells, and with one that is told.
+  for (const std::string& name : {std::string("dnn/hiddenlayer_0/kernel"), std::string("first/kernel")}) {
+    CAPTURE(name);
+    const std::string data = ".data-00000-of-00001", there = FileContent(from + data);
+    std::vector<std::string> order;
+    if (name == "first/kernel") order = {"--inputs", "age,size"};
+    std::vector<std::string> give = {"export", once,   "--to",  "tf",
+                                     "--out",  prefix, "--map", name + "=weights/W1"},
+                             take = {"import", prefix, "--config", job, "--out", directory + "/" + name};
+    give.insert(give.end(), order.begin(), order.end());
+    take.insert(take.end(), order.begin(), order.end());
+    REQUIRE(Run(give).code == 0);
+    REQUIRE(Run(take).code == 0);
+    CHECK(FileContent(once + shard) == FileContent(directory + "/" + name + shard));
+    // The kernel's values, and those of its accumulator, as they are there.
+    for (const size_t at : {12, 104}) CHECK(Contains(FileContent(prefix + data), there.substr(at, 24)));
+  }
+  std::filesystem::remove_all(directory);
+}
+
+TEST_CASE("export: rows of texts go back in the order of a vocabulary, with slots, and come again") {
+  const FeatureColumns columns;
+  const std::string once = columns.directory + "/once", again = columns.directory + "/again",
+                    prefix = columns.directory + "/tf/m", maps = columns.directory + "/maps.yaml";
+  REQUIRE(
+      columns.With({"import", columns.from + "model.ckpt-1", "--config", columns.job, "--out", once}).code ==
+      0);
+  const Done refused = Run({"export", once, "--to", "tf", "--out", prefix});
+  CHECK(refused.code == 2);
+  CHECK(Contains(refused.error, "--vocabulary COLUMN=FILE"));
+  WriteFile(maps,
+            "dnn/*_embedding: embeddings/E1[*]\nlinear/*/weights: weights/W1[*]\n"
+            "dnn/hiddenlayer_0/kernel: deep/W1\nlinear/bias_weights: biases/b1\ndnn/logits/bias: deep/b3\n");
+  const Done done = columns.With({"export", once, "--to", "tf", "--out", prefix, "--maps", maps});
+  CAPTURE(done.error);
+  REQUIRE(done.code == 0);
+  CHECK(Contains(done.output, "11 tensors, 14 tensors of the optimizer and global_step"));
+  CHECK(Contains(Run({"inspect", prefix}).output, "dnn/color_embedding"));
+  const Done taken =
+      columns.With({"import", prefix, "--config", columns.job, "--out", again, "--maps", maps});
+  CAPTURE(taken.error);
+  REQUIRE(taken.code == 0);
+  const std::string shard = "/step-000000001/shard-0-of-1";
+  CHECK(FileContent(once + shard) == FileContent(again + shard));
+  WriteFile(columns.directory + "/pink", "pink\nred\n");
+  const Done other = Run({"export", once, "--to", "tf", "--out", prefix + "2", "--vocabulary",
+                          "color=" + columns.directory + "/pink"});
+  CHECK(other.code == 0);
+  CHECK(Contains(other.output, "color: 1 of 2 texts have no row, and get what a row begins with\n"));
+  CHECK(Contains(other.output, "left out: 4 rows of texts that no vocabulary has\n"));
+}
+
+TEST_CASE(
+    "import: rows without a line, lines without a row, and a vocabulary for another model are refused") {
+  const FeatureColumns columns;
+  WriteFile(columns.directory + "/short", "red\n");
+  const auto error = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> all = {"import", columns.from + "model.ckpt-1", "--config", columns.job,
+                                    "--out",  columns.directory + "/x"};
+    all.insert(all.end(), more.begin(), more.end());
+    const Done done = Run(all);
+    CHECK(done.code == 2);
+    return done.error;
+  };
+  CHECK(Contains(error({"--vocabulary", "color=" + columns.directory + "/short", "--vocabulary",
+                        "shape=" + columns.from + "color.txt"}),
+                 "linear/linear_model/color/weights has 3 rows, and " + columns.directory +
+                     "/short 1 line: 2 rows would have no line."));
+  CHECK(Contains(error({"--vocabulary", "color=" + columns.from + "color.txt", "--vocabulary",
+                        "shape=" + columns.from + "color.txt"}),
+                 "1 line would have no row."));
+  CHECK(Contains(error({"--set", "model={kind: mlp, hidden: [3]}", "--vocabulary", "color=x"}), "Leave"));
+  const std::string once = columns.directory + "/once", shared = columns.directory + "/tf/m";
+  REQUIRE(
+      columns.With({"import", columns.from + "model.ckpt-1", "--config", columns.job, "--out", once}).code ==
+      0);
+  REQUIRE(columns
+              .With({"export", once, "--to", "tf", "--out", shared, "--map",
+                     "color_shape_shared_embedding/embedding_weights=embeddings/E1[color]", "--map",
+                     "other=embeddings/E1[shape]"})
+              .code == 0);
+  const Done refused =
+      columns.With({"import", shared, "--config", columns.job, "--out", columns.directory + "/x"});
+  CHECK(refused.code == 2);
+  CHECK(Contains(refused.error, "/embedding_weights is one table for several columns"));
+  CHECK_FALSE(Contains(refused.error, "zeros"));
+  CHECK_FALSE(std::filesystem::exists(columns.directory + "/x"));
+}
+
+TEST_CASE(
+    "import: what a checkpoint of TensorFlow lacks is told before a value is read, and leaves nothing") {
+  const std::string directory = NewDirectory(), job = directory + "/job.yaml", out = directory + "/out",
+                    from = "testdata/tensorflow/trained/sgd", data = ".data-00000-of-00001";
+  WriteFile(directory + "/train.csv", "a,b,c,d,y\n1,2,3,4,0\n2,1,0,1,1\n");
+  WriteFile(job,
+            "model: {kind: softmax}\ndata: {train: {format: csv, path: train.csv, label: y}}\n"
+            "train: {steps: 5, optimizer: sgd}\n");
+  std::string bytes = FileContent(from + data);
+  bytes[8] ^= 1;  // of dense/kernel
+  WriteFile(directory + "/x" + data, bytes);
+  WriteFile(directory + "/x.index", FileContent(from + ".index"));
+  const auto import = [&](const std::string& to) {
+    return Run({"import", directory + "/x", "--config", job, "--out", to});
+  };
+  const Done damaged = import(out);
+  CHECK(damaged.code == 2);
+  CHECK(Contains(damaged.error, "dense/kernel: its 32 bytes"));
+  CHECK_FALSE(std::filesystem::exists(out));
+  REQUIRE(Run({"import", from, "--config", job, "--out", out}).code == 0);
+  CHECK(Contains(import(out).error, "has checkpoints already"));
+}
+
 TEST_CASE("import: rows of a table are those of TensorFlow, and go on as a dense model does") {
   const std::string directory = NewDirectory(), job = directory + "/job.yaml";
   std::string rows;

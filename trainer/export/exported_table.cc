@@ -10,6 +10,7 @@
 
 #include "trainer/config/user_text.h"
 #include "trainer/model/model.h"
+#include "trainer/table/row_optimizer.h"
 
 namespace dtrain {
 namespace {
@@ -181,19 +182,21 @@ void ExportedTable::Add(uint64_t row, const float* weights) {
   }
 }
 
-std::vector<float> DenseRows(const Config& config, CheckpointReader* checkpoint) {
+std::vector<float> DenseRows(const Config& config, CheckpointReader* checkpoint, bool with_slots) {
   const TableLayout table = LayoutOf(*checkpoint);
-  const auto width = static_cast<size_t>(table.width());
+  const auto values = static_cast<size_t>(with_slots ? RowValues(config, table.width()) : table.width());
   const auto features = static_cast<uint64_t>(table.features());
-  std::vector<float> values((features + 1) * width);
+  std::vector<float> rows((features + 1) * values);
   const RowWeights initial(config.model, table);
+  const std::function<void(float*)> first_slots = FirstSlots(config, table.width());
   for (uint64_t feature = 0; feature <= features; ++feature) {
-    initial.Write(feature, values.data() + feature * width);
+    initial.Write(feature, rows.data() + feature * values);
+    if (with_slots) first_slots(rows.data() + feature * values);
   }
-  checkpoint->ReadRows({0, table.rows()}, [&](uint64_t row, const float* weights) {
-    if (table.IsUsed(row)) std::copy_n(weights, width, values.data() + table.FeatureOf(row) * width);
+  checkpoint->ReadRows({0, table.rows()}, [&](uint64_t row, const float* stored) {
+    if (table.IsUsed(row)) std::copy_n(stored, values, rows.data() + table.FeatureOf(row) * values);
   });
-  return values;
+  return rows;
 }
 
 void WriteTableText(const ExportedTable& table, OutputFile* file) {

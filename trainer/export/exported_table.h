@@ -73,8 +73,9 @@ class ExportedTable {
 constexpr int64_t kMaxDenseValues = 1 << 24;
 
 // Returns all rows of a table, those of features and then the bias, as the weights and biases of a dense
-// model (ExportedModel::table). There are at most kMaxDenseValues.
-std::vector<float> DenseRows(const Config& config, CheckpointReader* checkpoint);
+// model (ExportedModel::table), or each with its slots behind its weights. There are at most kMaxDenseValues
+// weights. The optimizer of `config` is that of the checkpoint then.
+std::vector<float> DenseRows(const Config& config, CheckpointReader* checkpoint, bool with_slots = false);
 
 // The formats of dtrain export for tables alone. docs/models.md describes the content.
 

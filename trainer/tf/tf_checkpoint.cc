@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <set>
 #include <utility>
 
 #include "base/crc32c.h"
@@ -49,19 +50,6 @@ bool Overlap(const TfPiece& a, const TfPiece& b) {
   return true;
 }
 
-ElementType ElementTypeOf(TfType type) {
-  switch (type) {
-    case TfType::kFloat64:
-      return ElementType::kFloat64;
-    case TfType::kFloat16:
-      return ElementType::kFloat16;
-    case TfType::kBfloat16:
-      return ElementType::kBfloat16;
-    default:
-      return ElementType::kFloat32;
-  }
-}
-
 }  // namespace
 
 int64_t TfPiece::size() const { return Product(length); }
@@ -73,6 +61,7 @@ TfCheckpoint::TfCheckpoint(TfPaths paths) : paths_(std::move(paths)) {
   } else {
     ReadIndex();
   }
+  JoinParts();
   for (TfTensor& tensor : tensors_) CheckPieces(&tensor);
 }
 
@@ -218,6 +207,29 @@ void TfCheckpoint::ReadTables() {
   }
 }
 
+// Each part of a variable has slots of its own, "w/part_0/Adam" and "w/part_1/Adam", which have the shape of
+// the whole and one slice of it. They become one tensor by the name of the first.
+void TfCheckpoint::JoinParts() {
+  std::map<std::string, TfTensor*> joined;
+  std::set<std::string> gone;
+  for (TfTensor& tensor : tensors_) {
+    const std::string_view name = tensor.name;
+    const size_t slash = std::min(name.rfind('/'), name.size());
+    const std::string of(WithoutPart(name.substr(0, slash)));
+    const TfTensor* const whole = of.size() < slash ? Find(of) : nullptr;
+    if (whole == nullptr || whole->shape != tensor.shape || !tensor.unreadable.empty() ||
+        tensor.pieces.size() != 1 || tensor.pieces[0].size() >= tensor.size())
+      continue;
+    const auto [first, is_new] = joined.emplace(of + std::string(name.substr(slash)), &tensor);
+    if (is_new || first->second->type != tensor.type) continue;
+    first->second->pieces.push_back(tensor.pieces[0]);
+    first->second->is_sliced = true;
+    gone.insert(tensor.name);
+  }
+  const auto is_gone = [&](const TfTensor& tensor) { return gone.count(tensor.name) > 0; };
+  tensors_.erase(std::remove_if(tensors_.begin(), tensors_.end(), is_gone), tensors_.end());
+}
+
 // Each value lies in one piece.
 void TfCheckpoint::CheckPieces(TfTensor* tensor) const {
   if (!tensor->unreadable.empty()) return;
@@ -261,15 +273,20 @@ const SourceFile& TfCheckpoint::DataFile(int64_t number) const {
   return *file;
 }
 
-// Calls take(bytes) for all bytes of a piece of V2, and verifies their checksum.
-void TfCheckpoint::ReadBytes(const TfTensor& tensor, const TfPiece& piece,
-                             const std::function<void(std::string_view bytes)>& take) const {
+const SourceFile& TfCheckpoint::FileOf(const TfTensor& tensor, const TfPiece& piece) const {
   const SourceFile& file = DataFile(piece.file);
   if (!file.Holds(piece.offset, piece.bytes)) {
     file.Refuse(fmt::format(
         "{}: its {} bytes from byte {} on are not there: the file ends at byte {}. Fetch it anew.",
         Shown(tensor.name), piece.bytes, piece.offset, file.size()));
   }
+  return file;
+}
+
+// Calls take(bytes) for all bytes of a piece of V2, and verifies their checksum.
+void TfCheckpoint::ReadBytes(const TfTensor& tensor, const TfPiece& piece,
+                             const std::function<void(std::string_view bytes)>& take) const {
+  const SourceFile& file = FileOf(tensor, piece);
   std::vector<char> block(std::min(piece.bytes, kBlockBytes));
   uint32_t crc = 0;
   for (uint64_t done = 0; done < piece.bytes; done += block.size()) {
@@ -286,49 +303,6 @@ void TfCheckpoint::ThrowDamaged(const TfTensor& tensor, const TfPiece& piece) co
       .Refuse(fmt::format(
           "{}: its {} bytes from byte {} on are damaged: the checksum is wrong. Fetch the file anew.",
           Shown(tensor.name), piece.bytes, piece.offset));
-}
-
-void TfCheckpoint::Read(const TfTensor& tensor,
-                        const std::function<void(int64_t, const float*, int64_t)>& take) const {
-  if (!tensor.unreadable.empty() || !IsReal(tensor.type)) {
-    throw UserError("{}: {}: {}.", prefix(), Shown(tensor.name),
-                    tensor.unreadable.empty()
-                        ? "its type is " + NameOf(tensor.type) + ", and weights are real numbers"
-                        : tensor.unreadable);
-  }
-  for (const TfPiece& piece : tensor.pieces) {
-    // Neighbours in the piece that are neighbours in the tensor.
-    int64_t run = 1;
-    for (size_t i = tensor.shape.size(); i-- > 0;) {
-      run *= piece.length[i];
-      if (piece.length[i] != tensor.shape[i]) break;
-    }
-    int64_t done = 0;
-    std::vector<float> values;
-    ReadValues(tensor, piece, [&](std::string_view bytes) {
-      const ElementType type = ElementTypeOf(tensor.type);
-      int64_t count = static_cast<int64_t>(bytes.size()) / dtrain::BytesOf(type);
-      values.resize(static_cast<size_t>(count));
-      const auto read = [&](uint64_t size, void* to) {
-        std::memcpy(to, bytes.data(), size);
-        bytes.remove_prefix(size);
-      };
-      if (const auto beyond = ReadElements(type, count, read, values.data()))
-        throw UserError("{}: {}", FileName(piece.file), beyond->Text(Shown(tensor.name)));
-      for (const float* from = values.data(); count > 0;) {
-        const int64_t here = std::min(count, run - done % run);
-        int64_t at = done % run, rest = done - done % run, stride = 1;
-        for (size_t i = tensor.shape.size(); i-- > 0; stride *= tensor.shape[i]) {
-          at += (rest % piece.length[i] + piece.begin[i]) * stride;
-          rest /= piece.length[i];
-        }
-        take(at, from, here);
-        from += here;
-        done += here;
-        count -= here;
-      }
-    });
-  }
 }
 
 // Calls take(bytes) for the values of a piece, little-endian, in whole ones.
@@ -379,7 +353,7 @@ void TfCheckpoint::Verify(const TfTensor& tensor) const {
   if (!tables_.empty()) return;  // blocks were verified when they were read
   for (const TfPiece& piece : tensor.pieces) {
     if (tensor.type == TfType::kString) {
-      VerifyStrings(tensor, piece);
+      ReadStrings(tensor, piece);
     } else {
       ReadBytes(tensor, piece, [](std::string_view /*bytes*/) {});
     }
@@ -388,7 +362,7 @@ void TfCheckpoint::Verify(const TfTensor& tensor) const {
 
 // The lengths (varints), the masked checksum of the lengths as u32 (of those beyond that as u64), the texts.
 // The tensor's checksum is over the lengths as such, their checksum and the texts.
-void TfCheckpoint::VerifyStrings(const TfTensor& tensor, const TfPiece& piece) const {
+std::string TfCheckpoint::ReadStrings(const TfTensor& tensor, const TfPiece& piece) const {
   const SourceFile& file = DataFile(piece.file);
   if (piece.bytes > kMaxTextBytes)
     file.Refuse(fmt::format("{}: more than {} bytes of strings, which are not read.", Shown(tensor.name),
@@ -411,6 +385,14 @@ void TfCheckpoint::VerifyStrings(const TfTensor& tensor, const TfPiece& piece) c
       MaskCrc(Crc32cExtend(crc, rest.data(), rest.size())) != piece.crc) {
     ThrowDamaged(tensor, piece);
   }
+  return std::string(rest.substr(sizeof of_lengths));
+}
+
+std::string TfCheckpoint::ReadText(const TfTensor& tensor) const {
+  const bool is_text = tensor.type == TfType::kString && tensor.size() == 1 && tensor.unreadable.empty();
+  return is_text && !is_v1() && tensor.pieces[0].bytes <= kMaxDescription
+             ? ReadStrings(tensor, tensor.pieces[0])
+             : std::string();
 }
 
 }  // namespace dtrain

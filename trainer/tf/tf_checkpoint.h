@@ -53,27 +53,30 @@ class TfCheckpoint {
   const std::vector<TfTensor>& tensors() const { return tensors_; }  // by name
   const TfTensor* Find(const std::string& name) const;
 
-  // Calls take(first, values, count) for all values of a tensor of reals, those of a piece in turn, in runs
-  // of neighbours in the tensor's row-major order.
-  void Read(const TfTensor& tensor,
-            const std::function<void(int64_t first, const float* values, int64_t count)>& take) const;
   // Returns a whole number of one value, as global_step has, of int32, int64, float32 or float64. Throws
   // UserError for others.
   int64_t ReadInteger(const TfTensor& tensor) const;
+  // Returns a text, as the graph of objects is; empty: the tensor is none, or of more than kMaxDescription.
+  std::string ReadText(const TfTensor& tensor) const;
   // Reads all bytes of a tensor of any type, and verifies their checksums.
   void Verify(const TfTensor& tensor) const;
 
  private:
+  friend class TfStream;
+
   void ReadIndex();
   void ReadTables();
+  void JoinParts();
   void CheckPieces(TfTensor* tensor) const;
   std::string FileName(int64_t number) const;
   const SourceFile& DataFile(int64_t number) const;
+  // The data file of a piece, all of which lies in it.
+  const SourceFile& FileOf(const TfTensor& tensor, const TfPiece& piece) const;
   void ReadBytes(const TfTensor& tensor, const TfPiece& piece,
                  const std::function<void(std::string_view bytes)>& take) const;
   void ReadValues(const TfTensor& tensor, const TfPiece& piece,
                   const std::function<void(std::string_view bytes)>& take) const;
-  void VerifyStrings(const TfTensor& tensor, const TfPiece& piece) const;
+  std::string ReadStrings(const TfTensor& tensor, const TfPiece& piece) const;
   [[noreturn]] void ThrowDamaged(const TfTensor& tensor, const TfPiece& piece) const;
 
   const TfPaths paths_;

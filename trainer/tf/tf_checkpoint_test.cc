@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/testing/files.h"
 #include "trainer/tf/tf_names.h"
+#include "trainer/tf/tf_stream.h"
 
 namespace dtrain {
 namespace {
@@ -43,14 +44,7 @@ const TfTensor& Tensor(const TfCheckpoint& checkpoint, const std::string& name) 
 std::vector<float> ValuesOf(const TfCheckpoint& checkpoint, const std::string& name) {
   const TfTensor& tensor = Tensor(checkpoint, name);
   std::vector<float> values(static_cast<size_t>(tensor.size()), -1);
-  int64_t count = 0;
-  checkpoint.Read(tensor, [&](int64_t first, const float* from, int64_t size) {
-    REQUIRE(first >= 0);
-    REQUIRE(first + size <= tensor.size());
-    std::copy(from, from + size, values.begin() + first);
-    count += size;
-  });
-  CHECK(count == tensor.size());
+  TfStream(checkpoint, tensor).Read(tensor.size(), values.data());
   return values;
 }
 
@@ -232,17 +226,51 @@ TEST_CASE(
 TEST_CASE("tf: slots are those of a variable, whatever scope their optimizer was made in") {
   SortedTableBuilder index;
   index.Add("", "\x08\x01");
-  for (const char* const name :
-       {"net/w", "net/w/Adagrad", "train/net/net/w/Adam", "train/net/w/Adam_1", "x/Adam"})
+  for (const char* const name : {"net/w", "net/w/Adagrad", "net/w/part_0/ProximalAdagrad",
+                                 "train/net/net/w/Adam", "train/net/w/Adam_1", "x/Adam", "x/part_0/Adam"})
     index.Add(name, "\x08\x01\x12\x04\x12\x02\x08\x00\x28\x00"s);
   const std::string directory = testing::NewDirectory();
   WriteFileAtomically(directory + "/m.index", index.Finish());
   const TfCheckpoint checkpoint = Open(directory + "/m");
   const std::vector<TfMeaning> meanings = MeaningsOf(checkpoint);
-  REQUIRE(meanings.size() == 5);
-  for (size_t i = 1; i < 4; ++i) CHECK(meanings[i].of == "net/w");
-  CHECK(meanings[3].slot == "Adam_1");
-  CHECK(meanings[4].role == TfRole::kWeights);
+  REQUIRE(meanings.size() == 7);
+  for (size_t i = 1; i < 5; ++i) CHECK(meanings[i].of == "net/w");
+  CHECK(meanings[2].slot == "ProximalAdagrad");
+  CHECK(meanings[4].slot == "Adam_1");
+  for (const size_t i : {5, 6}) CHECK(meanings[i].role == TfRole::kWeights);
+  fs::remove_all(directory);
+}
+
+TEST_CASE(
+    "tf: the second of a list of Keras is a rate or a slot, and _all_variables are known by other names") {
+  SortedTableBuilder index;
+  index.Add("", "\x08\x01");
+  const std::string vector = "\x08\x01\x12\x04\x12\x02\x08\x02\x28\x08"s, rate = "\x08\x01\x12\x00\x28\x04"s,
+                    count = "\x08\x09\x12\x00\x28\x08"s;
+  for (const auto& [name, entry] : {std::pair("_all_variables/0", vector), std::pair("a/_variables/0", count),
+                                    std::pair("a/_variables/1", rate), std::pair("a/_variables/2", vector),
+                                    std::pair("b/_iterations", count), std::pair("b/_variables/1", vector)})
+    index.Add(name + "/.ATTRIBUTES/VARIABLE_VALUE"s, entry);
+  const std::string directory = testing::NewDirectory();
+  WriteFileAtomically(directory + "/m.index", index.Finish());
+  std::vector<TfRole> roles;
+  for (const TfMeaning& meaning : MeaningsOf(Open(directory + "/m"))) roles.push_back(meaning.role);
+  CHECK(roles == std::vector<TfRole>{TfRole::kTwin, TfRole::kStep, TfRole::kBookkeeping, TfRole::kSlot,
+                                     TfRole::kStep, TfRole::kSlot});
+  fs::remove_all(directory);
+}
+
+TEST_CASE("tf: powers of one Adam or several are no weights, and a name that is like them is") {
+  SortedTableBuilder index;
+  index.Add("", "\x08\x01");
+  for (const char* const name : {"beta1_power", "beta2_power_1", "power", "train/beta1_power"})
+    index.Add(name, "\x08\x01\x12\x00\x28\x04"s);
+  const std::string directory = testing::NewDirectory();
+  WriteFileAtomically(directory + "/m.index", index.Finish());
+  const std::vector<TfMeaning> meanings = MeaningsOf(Open(directory + "/m"));
+  REQUIRE(meanings.size() == 4);
+  for (const size_t i : {0, 1, 3}) CHECK(meanings[i].role == TfRole::kBookkeeping);
+  CHECK(meanings[2].role == TfRole::kWeights);
   fs::remove_all(directory);
 }
 

@@ -4,6 +4,7 @@
 
 #include <iterator>
 
+#include "base/names.h"
 #include "base/wire_fields.h"
 #include "trainer/export/tensor_file.h"
 
@@ -70,6 +71,15 @@ int64_t BytesOf(TfType type) {
 bool IsReal(TfType type) {
   return type == TfType::kFloat32 || type == TfType::kFloat64 || type == TfType::kFloat16 ||
          type == TfType::kBfloat16;
+}
+
+std::string_view WithoutPart(std::string_view name) {
+  const size_t digits = name.find_last_not_of("0123456789") + 1;
+  for (const std::string_view mark : {"/part_", "/t_"}) {
+    if (digits < name.size() && EndsWith(name.substr(0, digits), mark))
+      return name.substr(0, digits - mark.size());
+  }
+  return name;
 }
 
 // TensorShapeProto: dim (2) {size (1)}.

@@ -29,6 +29,10 @@ int64_t BytesOf(TfType type);
 // Whether values can be read as float32: float32, float64, float16 and bfloat16.
 bool IsReal(TfType type);
 
+// Returns "w" of "w/part_12", the name of a part of a variable; in an estimator's DNN it is "w/t_12". Other
+// names are returned as they are.
+std::string_view WithoutPart(std::string_view name);
+
 // Reads a TensorShapeProto. False: it is damaged, or no tensor has it.
 bool ReadShape(std::string_view message, std::vector<int64_t>* shape);
 

@@ -3,33 +3,23 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <functional>
 #include <map>
+#include <set>
 #include <string_view>
 #include <utility>
 
 #include "base/error.h"
 #include "base/names.h"
 #include "trainer/config/user_text.h"
+#include "trainer/export/tensor_maps.h"
+#include "trainer/tf/tf_slots.h"
+#include "trainer/tf/tf_stream.h"
 
 namespace dtrain {
 namespace {
-
-// The names of a slot: ours, Saver's and those of TF2's Checkpoint. "": Keras's momentum has the learning
-// rate inside, and is another thing.
-struct SlotName {
-  const char* ours;
-  const char* saver;
-  const char* checkpoint;
-};
-constexpr SlotName kSlots[] = {{"velocity", "Momentum", ""},
-                               {"accumulator", "Adagrad", "accumulator"},
-                               {"mean_square", "RMSProp", "rms"},
-                               {"m", "Adam", "m"},
-                               {"v", "Adam_1", "v"},
-                               {"z", "Ftrl_1", "linear"},
-                               {"n", "Ftrl", "accumulator"}};
 
 // Returns "net/dense_1" and "kernel" for "net/dense_1/kernel/.ATTRIBUTES/VARIABLE_VALUE".
 std::pair<std::string_view, std::string_view> ScopeAndLeaf(std::string_view name) {
@@ -73,23 +63,75 @@ bool SortByLayer(std::vector<const FileTensor*>* tensors) {
       layer = i;
     }
   }
+  const auto number = [&](const FileTensor* tensor) {  // 01 is 1
+    const std::string digits = TextsAndNumbers(tensor->name)[layer];
+    return digits.substr(std::min(digits.find_first_not_of('0'), digits.size()));
+  };
   std::sort(tensors->begin(), tensors->end(), [&](const FileTensor* a, const FileTensor* b) {
-    const std::string left = TextsAndNumbers(a->name)[layer], right = TextsAndNumbers(b->name)[layer];
+    const std::string left = number(a), right = number(b);
     return left.size() != right.size() ? left.size() < right.size() : left < right;
   });
   return true;
+}
+
+// Returns the column of "embeddings/E1[color]"; empty: the variable is not that of a column.
+std::string ColumnOf(const Variable& variable) {
+  const size_t bracket = variable.name.find('[');
+  return bracket == std::string::npos ? ""
+                                      : variable.name.substr(bracket + 1, variable.name.size() - bracket - 2);
+}
+
+// Whether a part of the name is what Estimator's feature columns make of a column, "color_embedding".
+bool IsOfColumn(const std::string& name, const std::string& column) {
+  for (const char* const end : {"", "_embedding", "_indicator"}) {
+    if (("/" + name + "/").find("/" + column + end + "/") != std::string::npos) return true;
+  }
+  return false;
+}
+
+// Whether the column stands in the name as a word.
+bool HasWord(const std::string& name, const std::string& word) {
+  const auto ends = [&](size_t at) {
+    return at >= name.size() || std::isalnum(static_cast<unsigned char>(name[at])) == 0;
+  };
+  for (size_t at = name.find(word); at != std::string::npos; at = name.find(word, at + 1)) {
+    if ((at == 0 || ends(at - 1)) && ends(at + word.size())) return true;
+  }
+  return false;
+}
+
+// Of Estimator's shared_embeddings.
+void CheckNotShared(const std::string& path, const std::vector<FileTensor>& tensors,
+                    const std::vector<Variable>& variables, const std::vector<std::string>& maps) {
+  for (const Variable& variable : variables) {
+    const std::string column = ColumnOf(variable);
+    const auto is_ours = [&](const std::string& map) { return EndsWith(map, "=" + variable.name); };
+    if (column.empty() || variable.name.rfind(kTableWeights, 0) == 0 ||
+        std::any_of(maps.begin(), maps.end(), is_ours))
+      continue;
+    for (const FileTensor& tensor : tensors) {
+      if ((tensor.name + "/").find("_shared_embedding/") == std::string::npos ||
+          !HasWord(tensor.name, column))
+        continue;
+      throw UserError(
+          "{}: {} is one table for several columns, and here each column has its own: shared tables are not "
+          "taken. Train the model with an embedding_column for {}, or leave the column out (data.ignore).",
+          path, Shown(tensor.name), Shown(column));
+    }
+  }
 }
 
 class Proposer {
  public:
   Proposer(const std::vector<FileTensor>& tensors, const std::vector<Variable>& variables,
            const std::vector<std::string>& maps)
-      : variables_(variables), found_(variables.size()) {
+      : variables_(variables), found_(variables.size()), has_map_(variables.size()) {
     for (const FileTensor& tensor : tensors) {
       bool is_taken = false;
       for (size_t i = 0; i < variables.size(); ++i) {
         const auto ends = [&](const std::string& map) { return EndsWith(map, "=" + variables[i].name); };
         const bool has_map = std::any_of(maps.begin(), maps.end(), ends);
+        has_map_[i] = has_map;
         const bool is_mapped =
             std::count(maps.begin(), maps.end(), tensor.name + "=" + variables[i].name) > 0;
         if (has_map ? !is_mapped : tensor.name != variables[i].name || found_[i] != nullptr) continue;
@@ -101,10 +143,12 @@ class Proposer {
   }
 
   std::vector<std::string> Propose() {
+    MatchColumns(IsOfColumn);
+    MatchColumns(HasWord);
     Match(/*biases=*/false);
     // The bias beside the kernel of its layer, which is the variable before it.
     for (size_t i = 1; i < variables_.size(); ++i) {
-      if (!variables_[i].bias || found_[i] != nullptr || found_[i - 1] == nullptr) continue;
+      if (!variables_[i].bias || !IsOpen(i) || found_[i - 1] == nullptr) continue;
       const std::string_view scope = ScopeAndLeaf(found_[i - 1]->name).first;
       std::vector<const FileTensor*> tensors = Candidates(variables_[i]);
       const auto is_beside = [&](const FileTensor* tensor) {
@@ -140,10 +184,38 @@ class Proposer {
     return found;
   }
 
+  bool IsOpen(size_t variable) const { return found_[variable] == nullptr && !has_map_[variable]; }
+
   void Take(size_t variable, const FileTensor* tensor) {
     maps_.push_back(tensor->name + "=" + variables_[variable].name);
     found_[variable] = tensor;
     free_.erase(std::find(free_.begin(), free_.end(), tensor));
+  }
+
+  // Takes the one tensor whose name has the variable's column in it, with any number of rows: those that are
+  // not the vocabulary's lines are told by name.
+  void MatchColumns(bool (*rule)(const std::string& name, const std::string& column)) {
+    for (size_t i = 0; i < variables_.size(); ++i) {
+      const Variable& variable = variables_[i];
+      const std::string column = ColumnOf(variable);
+      if (column.empty() || !IsOpen(i)) continue;
+      const bool is_linear = variable.name.rfind(kTableWeights, 0) == 0;
+      std::vector<const FileTensor*> tensors = free_;
+      const auto fits = [&](const FileTensor* tensor) {
+        const std::vector<int64_t>& shape = tensor->shape;
+        return (shape.size() == 2   ? shape[1]
+                : shape.size() == 1 ? 1
+                                    : 0) == variable.cols &&
+               rule(tensor->name, column);
+      };
+      if (!Keep(fits, &tensors)) continue;
+      Keep(
+          [&](const FileTensor* tensor) {
+            return (tensor->name.find("embed") == std::string::npos) == is_linear;
+          },
+          &tensors);
+      if (tensors.size() == 1) Take(i, tensors[0]);
+    }
   }
 
   // Takes tensors of a shape if there are as many as variables.
@@ -152,11 +224,13 @@ class Proposer {
       std::vector<size_t> alike;
       for (size_t i = 0; i < variables_.size(); ++i) {
         const Variable& other = variables_[i];
-        if (other.bias == biases && found_[i] == nullptr && other.rows == variable.rows &&
-            other.cols == variable.cols)
+        if (other.bias == biases && IsOpen(i) && other.rows == variable.rows && other.cols == variable.cols)
           alike.push_back(i);
       }
-      if (variable.bias != biases || alike.empty()) continue;
+      // The order of columns says nothing.
+      const bool are_columns =
+          std::any_of(alike.begin(), alike.end(), [&](size_t i) { return !ColumnOf(variables_[i]).empty(); });
+      if (variable.bias != biases || alike.empty() || (are_columns && alike.size() > 1)) continue;
       std::vector<const FileTensor*> tensors = Candidates(variable);
       if (tensors.size() != alike.size() || !SortByLayer(&tensors)) continue;
       for (size_t i = 0; i < alike.size(); ++i) Take(alike[i], tensors[i]);
@@ -165,9 +239,14 @@ class Proposer {
 
   const std::vector<Variable>& variables_;
   std::vector<const FileTensor*> found_;  // by variable; null: none yet
+  std::vector<bool> has_map_;             // by variable: the user's, whatever it names
   std::vector<const FileTensor*> free_;
   std::vector<std::string> maps_;
 };
+
+constexpr char kWithoutSlots[] =
+    "Import the weights without slots, --set train.optimizer.kind=sgd, and begin the run with them "
+    "(checkpoint.start_from).";
 
 // Returns the updates of Adam's slots. beta2_power is beta2^(updates + 1) of float32s, rounded at each
 // update.
@@ -176,18 +255,16 @@ int64_t AdamUpdates(const std::string& path, const TfCounters& counters, double 
   if (counters.beta2_powers.empty() || beta2 <= 0) {
     if (counters.step) return *counters.step;
     throw UserError(
-        "{}: has neither beta2_power nor a global_step, so the number of Adam's updates is not known. Import "
-        "the weights alone: --set train.optimizer.kind=sgd.",
-        path);
+        "{}: has neither beta2_power nor a global_step, so the number of Adam's updates is not known. {}",
+        path, kWithoutSlots);
   }
   const double power = counters.beta2_powers[0];
   if (std::any_of(counters.beta2_powers.begin() + 1, counters.beta2_powers.end(),
                   [&](double other) { return other != power; })) {
     throw UserError(
         "{}: has a beta2_power of each of several optimizers, which have made different numbers of updates. "
-        "Import "
-        "the weights alone: --set train.optimizer.kind=sgd.",
-        path);
+        "{}",
+        path, kWithoutSlots);
   }
   const double shrinks = -std::log(static_cast<double>(static_cast<float>(beta2)));
   const double updates = -std::log(std::max(power, kSmallest)) / shrinks - 1, whole = std::round(updates);
@@ -214,46 +291,12 @@ void CheckBeta1(const std::string& path, const TfCounters& counters, double beta
     if (std::abs(std::log(power) - expected) <= count * kRounding + 1e-6) continue;
     throw UserError(
         "{}: beta1_power is {:.7g} after {}, which is no power of train.optimizer.beta1 = {}. Set that to "
-        "what it was "
-        "in the training.",
+        "what it was in the training.",
         path, power, Plural(updates, "update"), beta1);
   }
 }
 
 }  // namespace
-
-TfTensors::TfTensors(const TfCheckpoint& checkpoint, const std::vector<TfMeaning>& meanings,
-                     const std::string& slot, const std::vector<std::string>& maps)
-    : checkpoint_(checkpoint) {
-  for (size_t i = 0; i < meanings.size(); ++i) {
-    const TfTensor& tensor = checkpoint.tensors()[i];
-    const TfMeaning& meaning = meanings[i];
-    // A slot that --map names is taken for weights, as that of an average.
-    const bool is_mapped = std::any_of(maps.begin(), maps.end(), [&](const std::string& map) {
-      return map.compare(0, tensor.name.size() + 1, tensor.name + "=") == 0;
-    });
-    const bool is_weights = meaning.role == TfRole::kWeights || (slot.empty() && is_mapped);
-    if (slot.empty() ? !is_weights
-                     : meaning.role != TfRole::kSlot || meaning.slot != slot || meaning.of.empty())
-      continue;
-    std::string unreadable = tensor.unreadable;
-    if (unreadable.empty() && !IsReal(tensor.type)) unreadable = "its type is " + NameOf(tensor.type);
-    const std::string& name = is_weights ? tensor.name : meaning.of;
-    for (FileTensor& other : tensors_) {
-      if (!slot.empty() && other.name == name)
-        other.unreadable = unreadable = "two optimizers have a slot of it";
-    }
-    tensors_.push_back({name, tensor.shape, unreadable});
-    places_.push_back(i);
-  }
-}
-
-void TfTensors::Read(size_t index, float* out) {
-  checkpoint_.Read(checkpoint_.tensors()[places_[index]],
-                   [&](int64_t first, const float* values, int64_t count) {
-                     std::copy(values, values + count, out + first);
-                   });
-}
 
 std::vector<std::string> ProposeMaps(const std::vector<FileTensor>& tensors,
                                      const std::vector<Variable>& variables,
@@ -291,82 +334,188 @@ TfCounts CountsOf(const std::string& path, const TfCounters& counters, const Opt
 
 namespace {
 
-TfCounters CountersOf(const TfCheckpoint& checkpoint, const std::vector<TfMeaning>& meanings) {
-  TfCounters counters;
+// The tensors of a checkpoint that are weights, or that --map names.
+struct Weights {
+  std::vector<FileTensor> tensors;
+  std::vector<size_t> places;  // in checkpoint.tensors()
+};
+
+// Why a tensor cannot be read as reals; empty: it can.
+std::string UnreadableAs(const TfTensor& tensor) {
+  if (!tensor.unreadable.empty() || IsReal(tensor.type)) return tensor.unreadable;
+  return "its type is " + NameOf(tensor.type);
+}
+
+Weights WeightsOf(const TfCheckpoint& checkpoint, const std::vector<TfMeaning>& meanings,
+                  const std::vector<std::string>& maps) {
+  Weights weights;
   for (size_t i = 0; i < meanings.size(); ++i) {
     const TfTensor& tensor = checkpoint.tensors()[i];
-    if (meanings[i].role == TfRole::kStep && (!counters.step || tensor.name == "global_step"))
-      counters.step = checkpoint.ReadInteger(tensor);
-    if (!tensor.shape.empty() || !IsReal(tensor.type)) continue;
-    for (const auto& [what, powers] : {std::pair("beta1_power", &counters.beta1_powers),
-                                       std::pair("beta2_power", &counters.beta2_powers)}) {
-      const size_t at = tensor.name.rfind(what);
-      if (at == tensor.name.npos) continue;
-      const std::string_view behind =
-          std::string_view(tensor.name).substr(at + std::string_view(what).size());
-      if (behind.find_first_not_of("_0123456789") != behind.npos) continue;
-      checkpoint.Read(tensor,
-                      [&, to = powers](int64_t, const float* value, int64_t) { to->push_back(*value); });
+    // A slot that --map names is taken for weights, as that of an average.
+    const bool is_mapped = std::any_of(maps.begin(), maps.end(), [&](const std::string& map) {
+      return map.compare(0, tensor.name.size() + 1, tensor.name + "=") == 0;
+    });
+    if (meanings[i].role != TfRole::kWeights && !is_mapped) continue;
+    weights.tensors.push_back({tensor.name, tensor.shape, UnreadableAs(tensor)});
+    weights.places.push_back(i);
+  }
+  return weights;
+}
+
+// Takes the slots of optimizers with names of one kind (`form`). False: there is none of them.
+bool TakeSlots(const TfCheckpoint& checkpoint, const std::vector<TfMeaning>& meanings,
+               const std::vector<std::vector<std::string>>& slots, const char* SlotName::*form,
+               std::vector<TfVariable>* variables) {
+  std::map<std::pair<std::string, std::string>, std::vector<const TfTensor*>> there;  // by weights, name
+  for (size_t i = 0; i < meanings.size(); ++i) {
+    if (meanings[i].role == TfRole::kSlot)
+      there[{meanings[i].of, meanings[i].slot}].push_back(&checkpoint.tensors()[i]);
+  }
+  bool has_any = false;
+  std::string problem;
+  for (size_t i = 0; i < slots.size(); ++i) {
+    TfVariable& variable = (*variables)[i];
+    variable.slots.clear();
+    variable.slots_called.clear();
+    if (variable.weights == nullptr) continue;
+    for (const std::string& ours : slots[i]) {
+      const std::string name = SlotNameOf(ours).*form;
+      const auto found = there.find({variable.weights->name, name});
+      const std::string of = Shown(variable.weights->name);
+      if (found == there.end()) {
+        if (problem.empty()) {
+          problem = fmt::format("has slots of the optimizer, but no slot {} of {}",
+                                name.empty() ? "for " + ours : name, of);
+        }
+        continue;
+      }
+      has_any = true;
+      const TfTensor& slot = *found->second.front();
+      const std::string unreadable = found->second.size() > 1 ? "two optimizers have a slot of it"
+                                     : slot.shape != variable.weights->shape
+                                         ? "its shape is not that of the weights"
+                                         : UnreadableAs(slot);
+      if (!unreadable.empty()) problem = fmt::format("slot {} of {}: {}", name, of, unreadable);
+      variable.slots.push_back(&slot);
+      variable.slots_called.push_back(name);
     }
   }
-  return counters;
+  if (has_any && !problem.empty()) {
+    throw UserError("{}: {}. {}", checkpoint.prefix(), problem, kWithoutSlots);
+  }
+  if (!has_any) {
+    for (TfVariable& variable : *variables) variable.slots.clear();
+  }
+  return has_any;
+}
+
+// beta1_power, or beta2_power, of each Adam.
+std::vector<double> PowersOf(const TfCheckpoint& checkpoint, std::string_view what) {
+  std::vector<double> powers;
+  for (const TfTensor& tensor : checkpoint.tensors()) {
+    const size_t at = tensor.name.rfind(what);
+    if (at == tensor.name.npos || !tensor.shape.empty() || !IsReal(tensor.type)) continue;
+    if (tensor.name.find_first_not_of("_0123456789", at + what.size()) != tensor.name.npos) continue;
+    if (BytesOf(tensor.type) < 4) {
+      throw UserError("{}: {} is of {}, which is too coarse to tell the number of Adam's updates. {}",
+                      checkpoint.prefix(), Shown(tensor.name), NameOf(tensor.type), kWithoutSlots);
+    }
+    float power = 0;
+    TfStream(checkpoint, tensor).Read(1, &power);
+    powers.push_back(power);
+  }
+  return powers;
+}
+
+// The optimizer whose slots say most of the updates.
+const OptimizerConfig& CountedOptimizer(const TrainConfig& train) {
+  const auto rank = [](const NamedOptimizer& each) {
+    const OptimizerKind kind = each.values.kind;
+    return kind == OptimizerKind::kAdam || kind == OptimizerKind::kAdamw ? 2 : kind == OptimizerKind::kFtrl;
+  };
+  const std::vector<NamedOptimizer> all = OptimizersOf(train);
+  return std::max_element(all.begin(), all.end(),
+                          [&](const NamedOptimizer& a, const NamedOptimizer& b) { return rank(a) < rank(b); })
+      ->values;
 }
 
 }  // namespace
 
-TfImport ImportTf(const TfCheckpoint& checkpoint, const Layout& layout, const OptimizerConfig& optimizer,
-                  const std::vector<std::string>& slots, const TakeOptions& options) {
+std::optional<int64_t> StepOf(const TfCheckpoint& checkpoint, const std::vector<TfMeaning>& meanings) {
+  const TfTensor* step = nullptr;
+  for (size_t i = 0; i < meanings.size(); ++i) {
+    const TfTensor& tensor = checkpoint.tensors()[i];
+    if (meanings[i].role == TfRole::kStep && (step == nullptr || tensor.name == "global_step"))
+      step = &tensor;
+  }
+  return step == nullptr ? std::nullopt : std::optional<int64_t>(checkpoint.ReadInteger(*step));
+}
+
+std::vector<std::string> CompleteMaps(const TfCheckpoint& checkpoint, const std::vector<Variable>& variables,
+                                      const std::vector<std::string>& maps) {
+  const std::vector<TfMeaning> meanings = MeaningsOf(checkpoint);
+  const Weights unmapped = WeightsOf(checkpoint, meanings, {});
+  std::vector<std::string> all =
+      ExpandMaps(maps, checkpoint.prefix(), NamesOf(unmapped.tensors), NamesOf(variables));
+  const Weights weights = WeightsOf(checkpoint, meanings, all);
+  CheckNotShared(checkpoint.prefix(), weights.tensors, variables, all);
+  for (std::string& map : ProposeMaps(weights.tensors, variables, all)) all.push_back(std::move(map));
+  return all;
+}
+
+TfImport ImportTf(const TfCheckpoint& checkpoint, const Layout& layout, const TrainConfig& train,
+                  const std::vector<std::vector<std::string>>& slots, const TakeOptions& options) {
   const std::string& path = checkpoint.prefix();
   const std::vector<TfMeaning> meanings = MeaningsOf(checkpoint);
-  TfTensors weights(checkpoint, meanings, "", options.maps);
   TakeOptions all = options;
-  for (std::string& map : ProposeMaps(weights.tensors(), layout.variables, options.maps))
-    all.maps.push_back(std::move(map));
+  all.maps = CompleteMaps(checkpoint, layout.variables, options.maps);
+  const Weights weights = WeightsOf(checkpoint, meanings, all.maps);
+  FoundTensors found = FindTensors(weights.tensors, path, layout, all);
   TfImport import;
-  import.weights = TakeTensors(&weights, path, layout, all);
-  const auto take_slots = [&](const char* SlotName::*form) {
-    for (const std::string& slot : slots) {
-      const std::string name = std::find_if(std::begin(kSlots), std::end(kSlots), [&](const SlotName& each) {
-                                 return each.ours == slot;
-                               })->*form;
-      if (name.empty()) return;
-      TfTensors there(checkpoint, meanings, name);
-      std::vector<std::string> without;
-      for (const std::string& theirs : import.weights.names) {
-        const auto is_it = [&](const FileTensor& tensor) { return tensor.name == theirs; };
-        if (std::none_of(there.tensors().begin(), there.tensors().end(), is_it)) without.push_back(theirs);
-      }
-      if (import.slots.empty() && without.size() == layout.variables.size()) return;
-      if (!without.empty()) {
-        throw UserError(
-            "{}: has slots of the optimizer, but no slot {} of {}. Import the weights alone: --set "
-            "train.optimizer.kind=sgd.",
-            path, name, Shown(without[0]));
-      }
-      import.slots_of.push_back(name);
-      const std::string what = fmt::format("{}: slot {} of the optimizer", path, name);
-      import.slots.push_back(TakeTensors(&there, what, layout, all).values);
-    }
-  };
-  take_slots(&SlotName::saver);
-  if (import.slots.empty()) take_slots(&SlotName::checkpoint);
+  for (const size_t place : found.places) {
+    const bool is_zero = place == FoundTensors::kZeros;
+    import.variables.push_back({is_zero ? nullptr : &checkpoint.tensors()[weights.places[place]], {}, {}});
+  }
+  import.unused = std::move(found.unused);
+  for (const auto form : {&SlotName::saver, &SlotName::checkpoint, &SlotName::keras}) {
+    import.has_slots = TakeSlots(checkpoint, meanings, slots, form, &import.variables);
+    if (import.has_slots) break;
+  }
+  std::set<const TfTensor*> taken;
+  for (const TfVariable& variable : import.variables)
+    taken.insert(variable.slots.begin(), variable.slots.end());
   std::map<std::string, int64_t> others;
-  for (const TfMeaning& meaning : meanings) {
-    const bool is_taken = std::count(import.slots_of.begin(), import.slots_of.end(), meaning.slot) > 0;
-    if (meaning.role == TfRole::kSlot && !is_taken)
-      ++others[meaning.of.empty() ? "of Keras 3" : meaning.slot];
+  for (size_t i = 0; i < meanings.size(); ++i) {
+    if (meanings[i].role != TfRole::kSlot || taken.count(&checkpoint.tensors()[i]) > 0) continue;
+    ++others[meanings[i].of.empty() ? "of a variable that the names do not tell" : meanings[i].slot];
   }
-  if (optimizer.kind == OptimizerKind::kRmsprop && others.count("RMSProp_2") + others.count("mg") > 0) {
-    throw UserError(
-        "{}: its RMSProp is centered, which train.optimizer.kind = rmsprop is not. Import the weights alone: "
-        "--set train.optimizer.kind=sgd.",
-        path);
+  const std::vector<NamedOptimizer> optimizers = OptimizersOf(train);
+  const auto has_kind = [&](OptimizerKind kind) {
+    return std::any_of(optimizers.begin(), optimizers.end(),
+                       [&](const NamedOptimizer& each) { return each.values.kind == kind; });
+  };
+  const bool is_centered =
+      others.count("RMSProp_2") + others.count("mg") + others.count("average_gradient of RMSprop") > 0;
+  if (has_kind(OptimizerKind::kRmsprop) && is_centered) {
+    throw UserError("{}: its RMSProp is centered, which train.optimizer.kind = rmsprop is not. {}", path,
+                    kWithoutSlots);
   }
-  for (const auto& [slot, count] : others)
-    import.said.push_back(fmt::format("not used: slot {} ({})", slot, Plural(count, "tensor")));
-  if (import.slots.empty() && !slots.empty())
-    import.said.emplace_back("the slots of train.optimizer begin anew");
-  import.counts = CountsOf(path, CountersOf(checkpoint, meanings), optimizer, !import.slots.empty());
+  for (const auto& [slot, count] : others) {
+    const bool is_scaled =
+        has_kind(OptimizerKind::kMomentum) && (slot == "momentum" || slot == kKerasMomentum);
+    import.said.push_back(fmt::format("not used: slot {} ({}){}", slot, Plural(count, "tensor"),
+                                      is_scaled ? ": it has the learning rate inside, as Keras's do" : ""));
+  }
+  const bool has_names =
+      std::any_of(slots.begin(), slots.end(), [](const auto& names) { return !names.empty(); });
+  if (!import.has_slots && has_names) import.said.emplace_back("the slots of train.optimizer begin anew");
+  const OptimizerConfig& counted = CountedOptimizer(train);
+  TfCounters counters{StepOf(checkpoint, meanings), {}, {}};
+  if (import.has_slots && (counted.kind == OptimizerKind::kAdam || counted.kind == OptimizerKind::kAdamw)) {
+    counters.beta1_powers = PowersOf(checkpoint, "beta1_power");
+    counters.beta2_powers = PowersOf(checkpoint, "beta2_power");
+  }
+  import.counts = CountsOf(path, counters, counted, import.has_slots);
   if (!import.counts.said.empty()) import.said.push_back(import.counts.said);
   return import;
 }

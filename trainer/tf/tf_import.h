@@ -17,26 +17,16 @@
 
 namespace dtrain {
 
-// TfTensors: the tensors of a checkpoint that are weights, or one slot of each, under the name of its
-// weights.
-class TfTensors : public TensorFile {
- public:
-  // `slot`: "Adam_1"; empty: the weights, and what `maps` ("theirs=ours") name. The checkpoint outlives this.
-  TfTensors(const TfCheckpoint& checkpoint, const std::vector<TfMeaning>& meanings, const std::string& slot,
-            const std::vector<std::string>& maps = {});
-  void Read(size_t index, float* out) override;
-
- private:
-  const TfCheckpoint& checkpoint_;
-  std::vector<size_t> places_;  // in checkpoint.tensors()
-};
-
 // Returns "theirs=ours" for each variable that `maps` have not, where names and shapes leave no doubt:
-// the only tensor of its shape, the layer's bias beside its kernel, or layers of one shape whose names differ
-// in a number alone, as dense, dense_1 and dense_2 do.
+// the only tensor of its shape, the layer's bias beside its kernel, layers of one shape whose names differ in
+// a number alone, as dense, dense_1 and dense_2 do, or for embeddings/E1[color] the one with color in it.
 std::vector<std::string> ProposeMaps(const std::vector<FileTensor>& tensors,
                                      const std::vector<Variable>& variables,
                                      const std::vector<std::string>& maps);
+
+// Returns `maps` without patterns (ExpandMaps()), and behind them what ProposeMaps() proposes.
+std::vector<std::string> CompleteMaps(const TfCheckpoint& checkpoint, const std::vector<Variable>& variables,
+                                      const std::vector<std::string>& maps);
 
 // TfCounts: where a run goes on.
 struct TfCounts {
@@ -57,17 +47,28 @@ struct TfCounters {
 TfCounts CountsOf(const std::string& path, const TfCounters& counters, const OptimizerConfig& optimizer,
                   bool has_slots);
 
-// TfImport: a checkpoint as the config's model takes it.
+// TfVariable: where a variable comes from. Plain data.
+struct TfVariable {
+  const TfTensor* weights = nullptr;      // null: zeros, whose slots are as before the first update
+  std::vector<const TfTensor*> slots;     // of the job's, in their order; empty: they begin anew
+  std::vector<std::string> slots_called;  // there, as "Adam_1"
+};
+
+// TfImport: a checkpoint as the config's model takes it. No values of tensors are read yet.
 struct TfImport {
-  TakenTensors weights;
-  std::vector<std::vector<float>> slots;  // the flat vector of each slot; empty: they begin anew
-  std::vector<std::string> slots_of;      // what they are called there, as "Adam_1"
+  std::vector<TfVariable> variables;  // as the layout's
+  std::vector<std::string> unused;    // tensors that are none of them
+  bool has_slots = false;             // of all variables whose optimizer has some
   TfCounts counts;
   std::vector<std::string> said;  // lines about what was not taken
 };
 
-// `slots`: the names of the job's slots, in their order. Throws UserError with all that does not fit.
-TfImport ImportTf(const TfCheckpoint& checkpoint, const Layout& layout, const OptimizerConfig& optimizer,
-                  const std::vector<std::string>& slots, const TakeOptions& options);
+// `slots`: the names of each variable's slots (SlotsByVariable()). Throws UserError with all that does not
+// fit. The checkpoint outlives the result.
+TfImport ImportTf(const TfCheckpoint& checkpoint, const Layout& layout, const TrainConfig& train,
+                  const std::vector<std::vector<std::string>>& slots, const TakeOptions& options);
+
+// Returns the step that a checkpoint names; unset: none.
+std::optional<int64_t> StepOf(const TfCheckpoint& checkpoint, const std::vector<TfMeaning>& meanings);
 
 }  // namespace dtrain
