@@ -49,7 +49,7 @@ float ValueIn(const SparseBuffer& sparse, int64_t i) {
   return sparse.values.empty() ? 1 : sparse.values[static_cast<size_t>(i)];
 }
 
-// A number as it is in the row: the reader has taken its logarithm, or has not (data.numbers).
+// A number as it is in the row. Of its logarithm (data.numbers), a float32, it has 6 digits.
 double NumberIn(const ExplainedRows& rows, int64_t row, int64_t number) {
   const SparseBuffer& sparse = rows.block.sparse;
   const uint64_t id = rows.batch_form.numbers.begin + static_cast<uint64_t>(number);
@@ -59,9 +59,7 @@ double NumberIn(const ExplainedRows& rows, int64_t row, int64_t number) {
     if (sparse.ids[static_cast<size_t>(i)] == id) value += static_cast<double>(ValueIn(sparse, i));
   }
   if (rows.config.data.numbers != NumberScale::kLog) return value;
-  constexpr double kRounding = 1e-5;  // of a float32's logarithm
-  const double raw = std::copysign(std::expm1(std::abs(value)), value), whole = std::round(raw);
-  return std::abs(raw - whole) < kRounding * std::abs(raw) ? whole : raw;
+  return std::stod(fmt::format("{:.6g}", std::copysign(std::expm1(std::abs(value)), value)));
 }
 
 Reason ReasonOf(const ExplainedRows& rows, int64_t row, const Part& part) {
@@ -86,8 +84,8 @@ std::string Digits(double value, bool json = false) {
   return std::isnan(value) ? "nan" : fmt::format("{:.9g}", value);
 }
 
-// Of a float32, such as the rows have.
-std::string ValueDigits(double value) { return fmt::format("{:.7g}", value); }
+// Of a float32, such as the rows have: as few digits as tell it from others.
+std::string ValueDigits(double value) { return fmt::format("{}", static_cast<float>(value)); }
 
 }  // namespace
 

@@ -187,8 +187,9 @@ std::string StatusText(const Json& status, int columns, bool with_run) {
   const Json* const best = status.Find("evaluation");
   if (best != nullptr && best->is_object()) {
     const std::string set = TextOf(*best, "set");  // empty: of an older dtrain
-    for (const char* const metric : {"loss", "auc", "accuracy", "rmse"}) {
-      const std::optional<double> figure = NumberIn(*best, fmt::format("best_{}", metric).c_str());
+    for (const EvalMetric each : kEvalMetrics) {
+      const char* const metric = MetricName(each);
+      const std::optional<double> figure = NumberIn(*best, fmt::format("best_{}", metric));
       if (!figure) continue;
       text += fmt::format("best evaluation: {}{} {:.4g} at step {:.0f}\n", set.empty() ? set : set + " ",
                           metric, *figure, NumberIn(*best, "best_step").value_or(0));

@@ -169,6 +169,30 @@ TEST_CASE(
                  "classes. Set loss, auc or accuracy."));
 }
 
+TEST_CASE("best: by the deviance of model.loss, which the log and eval tell alike") {
+  const LocalJob job(
+      "model: {kind: linear, loss: poisson}\n"
+      "data: {train: {format: csv, path: a.csv, label: y}, test: {format: csv, path: a.csv, label: y}}\n"
+      "train: {mode: sync, batch_size: 10, epochs: 3, optimizer: {kind: sgd, learning_rate: 0.05}}\n");
+  std::string rows = "x,y\n";
+  for (int i = 0; i < 100; ++i) rows += fmt::format("{},{}\n", i % 7 * 0.3, (i % 7 * 3 + i % 4) / 4);
+  WriteFile(job.directory + "/a.csv", rows);
+  const std::string dir = job.directory + "/ckpt";
+  const std::unique_ptr<Process> run =
+      job.Start({"--ps", "1", "--workers", "1", "--set", "checkpoint.dir=" + dir, "--set", "log.format=json",
+                 "--set", "eval={every_steps: 5, keep_best: true, metric: deviance, at_end: false}"});
+  REQUIRE(RunToEnd(*run) == 0);
+  const std::vector<Evaluated> evaluations = EvaluationsIn(run->standard_error(), "deviance");
+  REQUIRE(evaluations.size() == 6);
+  const auto best =
+      std::min_element(evaluations.begin(), evaluations.end(),
+                       [](const Evaluated& a, const Evaluated& b) { return a.figure < b.figure; });
+  CHECK(best->figure < evaluations[0].figure);
+  const Done told = Run({"eval", dir, "--result", dir + "/eval.json"});
+  CHECK(Contains(told.error, fmt::format("the best checkpoint of deviance {:.6g}, at", best->figure)));
+  CHECK(ReadResult(dir + "/eval.json").at("test_deviance").get<double>() == best->figure);
+}
+
 TEST_CASE("best: the final weights are the best checkpoint where their loss is the smallest") {
   const LocalJob job(DigitsJob("kind: softmax", 3000, 400, kSixty));
   const std::string dir = job.directory + "/ckpt";

@@ -72,9 +72,11 @@ enum class PlacementPolicy { kBytes, kRoundRobin, kPin };
 enum class DeviceKind { kAuto, kCpu, kCuda };
 enum class EvalOn { kTest, kValidation };
 enum class EvalBy { kChief, kAll };
+enum class EvalMetric { kLoss, kAuc, kAccuracy, kRmse, kDeviance };
+constexpr EvalMetric kEvalMetrics[] = {EvalMetric::kLoss, EvalMetric::kAuc, EvalMetric::kAccuracy,
+                                       EvalMetric::kRmse, EvalMetric::kDeviance};
 // What becomes of a gradient that is not finite: it is applied, it ends the run, or nothing of it is sent.
 enum class NonFinite { kApply, kStop, kSkip };
-enum class EvalMetric { kLoss, kAuc, kAccuracy, kRmse };
 enum class WorkerLost { kContinue, kWait, kFail };
 enum class PsLost { kWait, kFail };
 enum class OnSigterm { kSaveAndEnd, kLeave };

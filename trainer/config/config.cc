@@ -78,9 +78,11 @@ const char* MetricName(EvalMetric metric) {
     case EvalMetric::kAccuracy:
       return "accuracy";
     case EvalMetric::kRmse:
+      return "rmse";
+    case EvalMetric::kDeviance:
       break;
   }
-  return "rmse";
+  return "deviance";
 }
 
 std::optional<int64_t> ColumnNumber(const std::string& column) {

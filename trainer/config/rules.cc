@@ -573,15 +573,18 @@ void Rules::CheckEvaluation() {
   if (eval.metric != EvalMetric::kLoss && !IsBad("eval.metric")) {
     RefuseIf(eval.patience == 0 && !eval.keep_best, "eval.metric",
              "is what eval.patience and eval.keep_best compare, and neither is set. Set one of them.");
-    const bool of_classes = eval.metric != EvalMetric::kRmse;
+    const bool of_classes = eval.metric == EvalMetric::kAuc || eval.metric == EvalMetric::kAccuracy;
     if (IsGood("model.kind") && !IsBad("model.head") && of_classes != HasClasses(config_.model)) {
       Refuse(
           "eval.metric",
           fmt::format(
-              of_classes ? "is of models that tell classes, and {} tells none. Set loss or rmse."
+              of_classes ? "is of models that tell classes, and {} tells none. Set loss, rmse or deviance."
                          : "is of models that tell numbers, and {} tells classes. Set loss, auc or accuracy.",
               HeadText(config_.model)));
     }
+    RefuseIf(eval.metric == EvalMetric::kDeviance && !config_.model.loss && !HasClasses(config_.model),
+             "eval.metric",
+             "is that of model.loss, and of squared error it is the loss. Set loss or rmse, or model.loss.");
   }
   // The directory of a run that a command makes has checkpoints.
   const bool none = config_.run.dir == kNoRunDirectory || IsGood("checkpoint.dir");

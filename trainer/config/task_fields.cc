@@ -84,9 +84,10 @@ std::vector<Field> RunningFields() {
              {{"loss", EvalMetric::kLoss},
               {"auc", EvalMetric::kAuc},
               {"accuracy", EvalMetric::kAccuracy},
-              {"rmse", EvalMetric::kRmse}},
+              {"rmse", EvalMetric::kRmse},
+              {"deviance", EvalMetric::kDeviance}},
              "What makes an evaluation better than another one, for eval.patience and eval.keep_best: a "
-             "smaller loss or rmse, or a larger auc or accuracy."),
+             "smaller loss, rmse or deviance (model.loss), or a larger auc or accuracy."),
       Number(
           DT_KEY(eval.patience), kRun, kFromZero,
           "After so many evaluations of eval.every_steps in a row that are not better (eval.metric) the run "

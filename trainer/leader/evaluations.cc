@@ -86,6 +86,12 @@ Evaluations::Verdict Evaluations::Take(const Member& worker, const wire::Evaluat
   if (figures.rows.value_or(0) <= 0) return verdict;
   const EvalMetric metric = config_.eval.metric;
   const double figure = FigureOf(figures, metric);
+  if (std::isnan(figure) && figures.loss && !std::exchange(told_none_, true)) {
+    log_.Warning("an evaluation has no {} (eval.metric), so it is never better{}", MetricName(metric),
+                 metric == EvalMetric::kAuc
+                     ? ": its rows are of one class. Shuffle the file, or hold out more rows"
+                     : "");
+  }
   if (kept && IsBest(figures)) verdict.best = figures;
   Patience& patience = *history_.patience;
   const auto step = static_cast<int64_t>(std::min<uint64_t>(said.global_step(), uint64_t{1} << 62));
@@ -96,7 +102,7 @@ Evaluations::Verdict Evaluations::Take(const Member& worker, const wire::Evaluat
                   ScoreOf(metric, 1) > 0 ? "smaller" : "larger", MetricName(metric));
   verdict.end += std::isfinite(patience.best()) ? fmt::format("the best was {:.6g} at global step {}",
                                                               patience.best(), patience.best_step())
-                                                : "there was none";
+                                                : "none had one";
   return verdict;
 }
 

@@ -86,6 +86,7 @@ class Evaluations {
   int64_t taken_ = 0;
   double best_saved_ = std::numeric_limits<double>::infinity();
   bool ended_ = false;
+  bool told_none_ = false;  // that an evaluation has not the figure
 };
 
 }  // namespace dtrain

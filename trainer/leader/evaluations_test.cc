@@ -1,6 +1,7 @@
 #include "trainer/leader/evaluations.h"
 
 #include <doctest/doctest.h>
+#include <fmt/core.h>
 
 #include <cmath>
 #include <limits>
@@ -81,6 +82,19 @@ TEST_CASE("evaluations: behind the end of patience nobody is asked, also not a f
   }
   for (int64_t step = 2; step <= 20; step += 2) CHECK(run.Steps(2, step) == 0);
   CHECK(run.Steps(1, 8) == 0);
+}
+
+TEST_CASE("evaluations: by an auc that no evaluation has the run ends, and says so") {
+  Run run;
+  run.config.eval.metric = EvalMetric::kAuc;
+  run.history.patience.emplace(run.config.eval.patience, EvalMetric::kAuc);
+  std::string end;
+  for (int64_t step = 2; step <= 20 && end.empty(); step += 2) {
+    CHECK(run.Steps(1, step) == static_cast<uint64_t>(step));
+    end = run.Take(1, static_cast<uint64_t>(step), 0.5).end;
+  }
+  CHECK(end == fmt::format("{} evaluations in a row without a larger auc (eval.patience); none had one",
+                           run.config.eval.patience));
 }
 
 TEST_CASE("evaluations: figures on the other set than that of eval.on change nothing") {

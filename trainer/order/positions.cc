@@ -300,8 +300,7 @@ std::string BestKey(EvalMetric metric) { return std::string("best_") + MetricNam
 
 bool FromValue(const Json& value, CountedEvaluations* counted) {
   const Json* best = nullptr;
-  for (const EvalMetric metric :
-       {EvalMetric::kLoss, EvalMetric::kAuc, EvalMetric::kAccuracy, EvalMetric::kRmse}) {
+  for (const EvalMetric metric : kEvalMetrics) {
     const Json* const found = value.Find(BestKey(metric));
     if (found == nullptr) continue;
     best = found;

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/names.h"
 #include "trainer/config/config.h"
 #include "trainer/model/finite.h"
 #include "trainer/model/layout.h"
@@ -48,8 +49,8 @@ std::string GradientCheck::WhyMalformed(const Member& member, const wire::Push& 
   if (of_rows) {
     if (std::string wrong = WhyNotRows(member, push, gradient); !wrong.empty()) return wrong;
   } else if (gradient.size != bytes) {
-    return fmt::format("block {} of {} rows has {} bytes, that of {} has {}", push.block(), push.examples(),
-                       gradient.size, TaskName(self_), bytes);
+    return fmt::format("block {} of {} has {} bytes, that of {} has {}", push.block(),
+                       Plural(push.examples(), "row"), gradient.size, TaskName(self_), bytes);
   }
   return std::string();
 }

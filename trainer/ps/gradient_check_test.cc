@@ -49,14 +49,14 @@ TEST_CASE("gradient check: a block of the right size, in turn, may be applied") 
 
 TEST_CASE("gradient check: a block out of turn, or of another size, is told from the one that is due") {
   CHECK(Ps().Judge(Pushed(2, 1, 3)) == "it has block 3, and block 0 is the next");
-  CHECK(Ps().Judge(Pushed(3)) == "block 0 of 1 rows has 12 bytes, that of ps 0 has 8");
+  CHECK(Ps().Judge(Pushed(3)) == "block 0 of 1 row has 12 bytes, that of ps 0 has 8");
 }
 
 TEST_CASE("gradient check: one of no rows has no values, in any form") {
   CHECK(Ps().Judge(Pushed(0, 1, 0, 0, net::Compression::kNone, 0)).empty());
   CHECK(Ps().Judge(Pushed(2, 1, 0, 0, net::Compression::kNone, 0)) ==
         "block 0 of 0 rows has 8 bytes, that of ps 0 has 0");
-  CHECK(Ps().Judge(Pushed(0)) == "block 0 of 1 rows has 0 bytes, that of ps 0 has 8");
+  CHECK(Ps().Judge(Pushed(0)) == "block 0 of 1 row has 0 bytes, that of ps 0 has 8");
   Config config = LinearCluster(1, 1, 10);
   config.net.compress.push = net::Compression::kInt8;
   CHECK(Ps(config).Judge(Pushed(0, 1, 0, 0, net::Compression::kInt8, 0)).empty());
@@ -70,7 +70,7 @@ TEST_CASE("gradient check: values come in the form of net.compress.push, and in 
   CHECK(Ps(config).Judge(Pushed()) ==
         "block 0 has its values as none, and must have them as bf16 (net.compress.push)");
   CHECK(Ps(config).Judge(Pushed(2, 1, 0, 0, net::Compression::kBf16)) ==
-        "block 0 of 1 rows has 8 bytes, that of ps 0 has 4");
+        "block 0 of 1 row has 8 bytes, that of ps 0 has 4");
   const Pushed two(1, 1, 0, 0, net::Compression::kBf16);
   Ps ps(config);
   const GradientCheck check(ps.config, {Role::kPs, 0}, ps.layout, ps.shard, ps.rule);

@@ -297,7 +297,8 @@ double FigureOf(const EvaluationFigures& figures, EvalMetric metric) {
   const std::optional<double>& figure = metric == EvalMetric::kLoss       ? figures.loss
                                         : metric == EvalMetric::kAuc      ? figures.auc
                                         : metric == EvalMetric::kAccuracy ? figures.accuracy
-                                                                          : figures.rmse;
+                                        : metric == EvalMetric::kRmse     ? figures.rmse
+                                                                          : figures.deviance;
   return figure.value_or(std::numeric_limits<double>::quiet_NaN());
 }
 

@@ -100,7 +100,7 @@ EvaluationFigures ReportedFigures(const Evaluation& evaluation, const Figures* f
 }
 
 void LogEvaluation(EvalOn set, int64_t global_step, int64_t local_step, const Evaluation& evaluation,
-                   const EvaluationFigures& figures, Logger& log) {
+                   EvalMetric metric, double figure, Logger& log) {
   std::string text =
       fmt::format("evaluation at global step {}, local step {}: {}", global_step, local_step, SetName(set));
   const bool test = set == EvalOn::kTest;
@@ -117,11 +117,12 @@ void LogEvaluation(EvalOn set, int64_t global_step, int64_t local_step, const Ev
     }
   }
   const LogField step{"global_step", global_step}, own_step{"local_step", local_step};
-  const std::optional<double>& by = figures.auc ? figures.auc : figures.rmse;
-  if (!by) return log.Record(LogLevel::kInfo, text, {step, own_step, loss, accuracy});
-  text += fmt::format(", {} {:.6g}", figures.auc ? "auc" : "rmse", *by);
-  const std::string name = std::string(SetName(set)) + (figures.auc ? "_auc" : "_rmse");
-  log.Record(LogLevel::kInfo, text, {step, own_step, loss, accuracy, {name.c_str(), *by}});
+  if (metric == EvalMetric::kLoss || metric == EvalMetric::kAccuracy)
+    return log.Record(LogLevel::kInfo, text, {step, own_step, loss, accuracy});
+  text += std::isnan(figure) ? "" : fmt::format(", {} {:.6g}", MetricName(metric), figure);
+  const std::string name = fmt::format("{}_{}", SetName(set), MetricName(metric));
+  const LogField other{name.c_str(), std::isnan(figure) ? LogField::Value() : LogField::Value(figure)};
+  log.Record(LogLevel::kInfo, text, {step, own_step, loss, accuracy, other});
 }
 
 std::unique_ptr<BatchSource> EvaluationSource(EvalOn set, const Config& config, const LoadedData& data) {

@@ -44,9 +44,9 @@ EvaluationFigures ReportedFigures(
     const Evaluation& evaluation, const Figures* figures = nullptr,
     const std::vector<std::string>& classes = {}, const std::function<void()>& before_class = [] {});
 
-// Of `figures` the AUC or the RMSE is told too, if it is there.
+// `figure`: of eval.metric, which is told beside the loss and the accuracy; NaN: there is none.
 void LogEvaluation(EvalOn set, int64_t global_step, int64_t local_step, const Evaluation& evaluation,
-                   const EvaluationFigures& figures, Logger& log);
+                   EvalMetric metric, double figure, Logger& log);
 
 // The rows of a set, in order; null: `data` has none of it.
 std::unique_ptr<BatchSource> EvaluationSource(EvalOn set, const Config& config, const LoadedData& data);

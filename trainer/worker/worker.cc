@@ -509,12 +509,13 @@ void Worker::EvaluateAfter(int64_t local_step) {
   // With leases ps 0 must know that it takes no step meanwhile.
   const bool asks = config_.eval.keep_best || config_.data.split == Split::kDynamic;
   uint64_t snapshot = asks ? AskForSnapshot(local_step, &global_step) : 0;
-  const bool needs_outputs =
-      config_.eval.metric == EvalMetric::kAuc || config_.eval.metric == EvalMetric::kRmse;
+  const EvalMetric metric = config_.eval.metric;
+  const bool needs_outputs = metric != EvalMetric::kLoss && metric != EvalMetric::kAccuracy;
   std::optional<Figures> outputs;
   const auto evaluate = [&] {
     if (needs_outputs)
-      outputs.emplace(model_.model().outputs(), HasClasses(config_.model), ScoreTable::kMaxScoresInRun);
+      outputs.emplace(model_.model().outputs(), HasClasses(config_.model), ScoreTable::kMaxScoresInRun,
+                      std::nullopt, LossOf(config_.model));
     return Evaluate(set, outputs ? &*outputs : nullptr, snapshot);
   };
   std::optional<Evaluation> evaluation = evaluate();
@@ -538,7 +539,7 @@ void Worker::EvaluateAfter(int64_t local_step) {
   evaluated_step_ = local_step;
   if (!evaluation) return;
   // Not before: ps 0 has taken it and, if it is the best, keeps its weights.
-  LogEvaluation(set, global_step, local_step_, *evaluation, figures, log_);
+  LogEvaluation(set, global_step, local_step_, *evaluation, metric, FigureOf(figures, metric), log_);
   if (summary_) summary_->OnEvaluation(set, global_step, figures);
 }
 
