@@ -43,10 +43,9 @@ struct StepView {
 // What a hook may request.
 struct HookRequests {
   bool count_correct = false;  // in BeforeStep(): for this step's batch
-  bool skip =
-      false;  // in OnGradient(), with hooks.stop_on_nan: skip: send a gradient of no rows in its place
-  std::string end_run;  // in AfterStep(): why the run should end early, as it ends at train.steps
-  bool save = false;    // in AfterStep(): a checkpoint now; ignored without checkpoint.dir
+  bool skip = false;           // in OnGradient(), with hooks.stop_on_nan: skip: send none of its values
+  std::string end_run;         // in AfterStep(): why the run should end early, as it ends at train.steps
+  bool save = false;           // in AfterStep(): a checkpoint now; ignored without checkpoint.dir
 };
 
 class Hook {
