@@ -122,13 +122,29 @@ Layout WithColumns(const std::vector<VocabularyColumn>& columns, const Layout& l
   return PlaceVariables(std::move(variables), 1, {});
 }
 
-// Whether the checkpoint has no tensor of the shape of weights/W1, which a dense model of one layer has.
-bool HasColumnsAlone(const TfCheckpoint& checkpoint, const Layout& layout) {
+// Whether weights/W1 may be a variable for each column there: no tensor is the whole, turned round or not,
+// and none is mapped to it.
+bool MayHaveColumns(const TfCheckpoint& checkpoint, const Layout& layout,
+                    const std::vector<std::string>& maps) {
   const Variable& whole = layout.variables[0];
   const auto is_whole = [&](const TfTensor& tensor) {
-    return Squeezed(tensor.shape) == Squeezed({whole.rows, whole.cols}) && tensor.shape.size() > 1;
+    const std::vector<int64_t> shape = Squeezed(tensor.shape);
+    return tensor.name == whole.name || shape == Squeezed({whole.rows, whole.cols}) ||
+           shape == Squeezed({whole.cols, whole.rows});
   };
-  return std::none_of(checkpoint.tensors().begin(), checkpoint.tensors().end(), is_whole);
+  return std::none_of(checkpoint.tensors().begin(), checkpoint.tensors().end(), is_whole) &&
+         std::none_of(maps.begin(), maps.end(),
+                      [&](const std::string& map) { return EndsWith(map, "=" + whole.name); });
+}
+
+// Whether a tensor has the name of a column in its path, as linear/linear_model/age/weights.
+bool NamesColumn(const TfCheckpoint& checkpoint, const InputForm& form) {
+  for (const std::string& name : ColumnNames(form)) {
+    for (const TfTensor& tensor : checkpoint.tensors()) {
+      if (("/" + tensor.name).find("/" + name + "/") != std::string::npos) return true;
+    }
+  }
+  return false;
 }
 
 // Returns what reads weights/W1, and the biases behind it, from variables by column. A row that no column
@@ -345,7 +361,8 @@ int RunImportCommand(const ImportArguments& arguments, const ErrorLines& errors)
   if (paths) checkpoint.emplace(*paths);
   // An estimator's linear model has a variable for each column.
   const bool by_column = checkpoint && !layout.table && !HasLayers(config.model) &&
-                         IsTable(config.data.train.format) && HasColumnsAlone(*checkpoint, layout);
+                         IsTable(config.data.train.format) &&
+                         MayHaveColumns(*checkpoint, layout, options.maps);
   const bool has_order = checkpoint && !FirstLayerOf(config).empty();
   if (!by_text && !has_order &&
       (!arguments.inputs.empty() || (!by_column && !arguments.vocabularies.empty())))
@@ -357,7 +374,11 @@ int RunImportCommand(const ImportArguments& arguments, const ErrorLines& errors)
     columns = ReadVocabularies(arguments.vocabularies, config, data->form.columns, /*all=*/true);
   } else if (by_column) {
     data = DataOf(config, shape);
-    columns = ReadDenseVocabularies(arguments.vocabularies, data->form, /*all=*/true);
+    const bool is_told = std::any_of(options.maps.begin(), options.maps.end(), [](const std::string& map) {
+      return map.find("=weights/W1[") != map.npos;
+    });
+    if (is_told || !arguments.vocabularies.empty() || NamesColumn(*checkpoint, data->form))
+      columns = ReadDenseVocabularies(arguments.vocabularies, data->form, /*all=*/true);
   }
   const bool splits = by_column && !columns.empty();
   const Layout tensors = splits ? WithColumns(columns, layout) : WithTable(config, columns, layout);

@@ -22,7 +22,7 @@ struct ImportedValues {
   bool has_slots = false;  // else they are as before the first update
   int64_t step = 0;
   Origin origin = {};
-  // Of a table whose rows are those of texts; empty: the table has a row of each number.
+  // The columns, where a table has a row for each text; empty: it has a row for each number.
   std::vector<VocabularyColumn> columns = {};
 };
 

@@ -174,7 +174,7 @@ class Predictor {
     rows_ += block_.rows;
   }
 
-  // Of a softmax it is about the predicted class.
+  // A softmax is explained for the predicted class.
   Why WhyOf(int64_t row, const float* outputs) {
     const int64_t output =
         HasOutputPerClass(config_.model) ? PredictedClass(outputs, *config_.model.outputs, threshold_) : 0;

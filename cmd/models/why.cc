@@ -84,7 +84,7 @@ std::string Digits(double value, bool json = false) {
   return std::isnan(value) ? "nan" : fmt::format("{:.9g}", value);
 }
 
-// Of a float32, such as the rows have: as few digits as tell it from others.
+// Returns as few digits as tell a float32, such as the rows have, from others.
 std::string ValueDigits(double value) { return fmt::format("{}", static_cast<float>(value)); }
 
 }  // namespace

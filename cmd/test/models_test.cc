@@ -629,7 +629,7 @@ TEST_CASE(
   compare(once, {0.01577289, 0.05545508, -0.00736008, 0.0433103});
   REQUIRE(Run({"import", from, "--config", job, "--out", again, "--inputs", "size,age"}).code == 0);
   compare(again, {-4.30483487e-05, -4.30483487e-05, 0.0456684601, -4.30483487e-05});
-  // Of slots too, with the order that the name tells, and with one that is told.
+  // Slots have the order too, the one that the name tells and the one that is given.
   for (const std::string& name : {std::string("dnn/hiddenlayer_0/kernel"), std::string("first/kernel")}) {
     CAPTURE(name);
     const std::string data = ".data-00000-of-00001", there = FileContent(from + data);
@@ -646,6 +646,37 @@ TEST_CASE(
     // The kernel's values, and those of its accumulator, as they are there.
     for (const size_t at : {12, 104}) CHECK(Contains(FileContent(prefix + data), there.substr(at, 24)));
   }
+  std::filesystem::remove_all(directory);
+}
+
+TEST_CASE(
+    "import: weights of a dense model are the whole, in one dimension too, and not looked for by column") {
+  const std::string directory = NewDirectory(), job = directory + "/job.yaml";
+  std::string rows = "a,b,c,d,e,f,y\n";
+  for (int i = 0; i < 6; ++i) rows += "0,0,0,0,0,1," + std::to_string(i % 2) + "\n";
+  WriteFile(directory + "/rows.csv", rows);
+  WriteFile(job,
+            "model: {kind: logistic}\n"
+            "data: {train: {format: csv, path: rows.csv, label: y}}\n"
+            "train: {steps: 5}\n");
+  const std::string old = "testdata/tensorflow/old";  // h is 0 to 5, in one dimension
+  const Done flat = Run({"import", old, "--config", job, "--out", directory + "/flat", "--map",
+                         "h=weights/W1", "--map", "=biases/b1"});
+  CAPTURE(flat.error);
+  REQUIRE(flat.code == 0);
+  CHECK(Contains(Run({"predict", directory + "/flat", "--data", directory + "/rows.csv", "--raw"}).output,
+                 "logit\n5\n"));
+  const std::string sgd = "testdata/tensorflow/trained/sgd";  // a kernel of 4 x 2
+  WriteFile(directory + "/rows.csv", "a,b,y\n0,1,0\n1,0,1\n1,1,2\n0,0,3\n");
+  const Done turned = Run({"import", sgd, "--config", job, "--out", directory + "/turned", "--set",
+                           "model={kind: softmax, outputs: 4}"});
+  CHECK(turned.code == 2);
+  CHECK(Contains(turned.error, "of this shape, with --transpose, dense/kernel."));
+  const Done other = Run({"import", sgd, "--config", job, "--out", directory + "/other", "--set",
+                          "model={kind: softmax, outputs: 5}"});
+  CHECK(other.code == 2);
+  CHECK(Contains(other.error,
+                 "no tensor weights/W1 (2 x 5 in the model); it has dense/bias and dense/kernel."));
   std::filesystem::remove_all(directory);
 }
 

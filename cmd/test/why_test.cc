@@ -213,7 +213,7 @@ TEST_CASE("why: CSV has three columns for each part, and a column that is kept m
   CHECK(Contains(model.Predict({"--why", "1001"}).error, "--why 1001: must be at most 1000."));
 }
 
-// Of 400 names 10 have a target of their own.
+// 10 of 400 names have a target of their own.
 std::string PlantedRows() {
   std::string text = "y,name\n";
   for (int i = 0; i < 400; ++i) text += fmt::format("{},n{}\n", i % 40 == 7 ? (i % 80 == 7 ? 3 : -3) : 0, i);
