@@ -480,6 +480,10 @@ Positions StartOfData(const Config& config, std::optional<int64_t> train_rows) {
   }
   if (WindowRows(config) > 0) {
     for (const char* key : {kCache, "data.shuffle_rows"}) add(key);
+    // Earlier builds drew the blocks of a window from anywhere.
+    if (train_rows && config.data.shuffle && *train_rows > WindowRows(config)) {
+      positions.order.back().second += " of all stretches of the data";
+    }
     const int64_t workers = Workers(positions);
     if (train_rows) positions.chunk = OrderSpecOf(config, *train_rows, 0, static_cast<int>(workers)).chunk;
   }

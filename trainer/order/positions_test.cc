@@ -84,6 +84,24 @@ TEST_CASE("positions: with another number of workers the rest is dealt anew, and
         "the checkpoint has 2 workers, this run 1 worker: the data go on with epoch 2");
 }
 
+TEST_CASE("positions: windows that an earlier build drew from anywhere are not gone on with") {
+  Config config = Workers(2);
+  config.data.cache = DataCache::kNone;
+  config.data.shuffle_rows = 100;
+  Positions saved = At(config, 1000, {7, 5});
+  CHECK(Resume(saved, config, 1000).said.empty());
+  for (auto& [key, text] : saved.order) {
+    if (key == "data.shuffle_rows") text = "100";
+  }
+  CHECK(Resume(saved, config, 1000).said ==
+        "data.shuffle_rows = 100 of all stretches of the data here and 100 in the checkpoint: the workers "
+        "begin "
+        "anew with the first epoch of the data");
+  // A window that has all rows is shuffled as ever.
+  const Positions few = At(config, 100, {3, 2});
+  CHECK(ToJson(few).find("stretches") == std::string::npos);
+}
+
 TEST_CASE("positions: many epochs that a worker left in the middle are skipped, and that is said") {
   const int64_t many = int64_t{1} << 26;
   const Resumption resumption = Resume(At(Workers(2), 20, {many, 0}), Workers(1), 20);

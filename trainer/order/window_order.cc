@@ -41,6 +41,23 @@ RowRun WindowOrder::Block(size_t index) const {
   return {std::max((*blocks_)[index], first_row_), std::min(block_end, end)};
 }
 
+// Cuts the data into as many equal stretches as a window has blocks, and takes a block of each in turn: any
+// blocks that follow each other, as many as a window has, are of all stretches. So where rows are sorted by
+// class or date a window has each class and date about as often as all the data.
+void WindowOrder::Spread() {
+  const uint64_t count = order_.size();
+  const auto stretches =
+      std::max<uint64_t>(1, count * static_cast<uint64_t>(window_) / static_cast<uint64_t>(rows_));
+  std::vector<std::vector<uint32_t>> blocks(stretches);
+  for (const uint32_t block : order_) blocks[block * stretches / count].push_back(block);
+  order_.clear();
+  for (size_t turn = 0; order_.size() < count; ++turn) {
+    for (const std::vector<uint32_t>& of_stretch : blocks) {
+      if (turn < of_stretch.size()) order_.push_back(of_stretch[turn]);
+    }
+  }
+}
+
 void WindowOrder::GoToEpoch(int64_t epoch) {
   if (epoch == epoch_ || (!shuffle_ && epoch_ >= 0)) return;
   epoch_ = epoch;
@@ -48,6 +65,7 @@ void WindowOrder::GoToEpoch(int64_t epoch) {
   order_.resize(end_block_ - first_block_);
   std::iota(order_.begin(), order_.end(), 0u);
   if (shuffle_) Shuffle(random_.Stream("blocks").Stream(static_cast<uint64_t>(epoch)), &order_);
+  if (shuffle_ && rows_ > window_) Spread();
   begins_.clear();
   int64_t begin = 0;
   for (const uint32_t block : order_) {

@@ -1,8 +1,8 @@
 // WindowOrder: the order of rows that are read from files in each epoch, where no permutation of all rows can
 // be had at once. The rows lie in blocks that are cheap to read together. An epoch takes the blocks in an
 // order of its own, cuts that sequence into windows of equally many rows, and shuffles the rows of each
-// window: so a window holds rows of many places of the data, and only one of them need be in memory. The
-// order is a function of (random, epoch) alone. Owner: a StepRows. Thread: one.
+// window: so a window holds rows of all places of the data, evenly, and only one of them need be in memory.
+// The order is a function of (random, epoch) alone. Owner: a StepRows. Thread: one.
 #pragma once
 
 #include <cstdint>
@@ -58,6 +58,7 @@ class WindowOrder {
 
  private:
   RowRun Block(size_t index) const;
+  void Spread();
   void GoToEpoch(int64_t epoch);
 
   const RowBlocks blocks_;

@@ -52,6 +52,21 @@ TEST_CASE("window order: a window has rows of many places, and as few blocks as 
   CHECK(most->begin - least->begin > 20'000);
 }
 
+TEST_CASE("window order: windows of sorted rows have as many of each class as all the data") {
+  // The last three tenths are of one class; blocks do not divide windows, nor windows the rows.
+  const int64_t rows = 100'300, window = 6'400, first_of_class = 70'210;
+  WindowOrder order(EqualBlocks(rows, 100), 0, rows, window, true, CounterRandom(1));
+  for (const int64_t epoch : {0, 1}) {
+    for (int64_t number = 0; number * window < rows; ++number) {
+      const gpu::Span<const int64_t> of_window = order.Rows(epoch, number);
+      const auto in_class = static_cast<double>(std::count_if(
+          of_window.begin(), of_window.end(), [&](int64_t row) { return row >= first_of_class; }));
+      const auto size = static_cast<double>(of_window.size);
+      CHECK(in_class / size == doctest::Approx(0.3).epsilon(number * window + window <= rows ? 0.08 : 0.15));
+    }
+  }
+}
+
 TEST_CASE("window order: without shuffling the rows come as they are") {
   WindowOrder order(EqualBlocks(20, 3), 5, 15, 4, false, CounterRandom(1));
   CHECK(RowsOf(&order, 0, 15) == std::vector<int64_t>{5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19});
