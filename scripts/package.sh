@@ -146,7 +146,7 @@ if grep -q '^with CUDA' <<<"$said"; then
 fi
 
 cp -L README.md README.zh.md CHANGELOG.md "$root/"
-cp -L docs/*.md "$root/docs/"
+cp -L docs/*.md docs/*.py "$root/docs/"
 cp -L configs/*.yaml "$root/configs/"
 cp -L configs/data/*.csv "$root/configs/data/"
 cp -L scripts/fetch_mnist.sh "$root/scripts/"

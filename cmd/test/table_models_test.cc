@@ -419,7 +419,7 @@ std::string BagsOf(int rows, const std::function<std::string(int)>& label) {
   return text;
 }
 
-TEST_CASE("export: docs/models.md computes the rows of each kind of model by hand, from its file alone") {
+TEST_CASE("export: docs/row_by_hand.py computes the rows of each kind of model by hand, from its file alone") {
   if (Python().empty()) return;
   const auto truth = [](int i) { return std::sin(i * 1.7) + (i % 11 % 6 == 1 ? 0.8 : -0.2); };
   const auto target = [&](int i) { return fmt::format("{:.4g}", 3 * truth(i)); };

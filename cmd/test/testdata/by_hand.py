@@ -1,18 +1,17 @@
-"""Computes the answers of docs/models.md, "A row by hand", and compares them with what `dtrain predict` said.
+"""Computes the answers of docs/row_by_hand.py, and compares them with what `dtrain predict` said.
 
 A folder has model.safetensors, rows.txt (a table with a header, or lines) and predictions.jsonl. Prints for each folder
 the rows and the largest difference.
 """
 import csv
 import json
-import re
 import sys
 
 import vowpalwabbit
 
-PAGE = open("docs/models.md", encoding="utf-8").read()
-HAND = {}
-exec(re.search("^import json, math.*?(?=^```)", PAGE, re.M | re.S).group(), HAND)
+sys.dont_write_bytecode = True
+sys.path.insert(0, "docs")
+import row_by_hand
 
 
 def arguments_of(folder, about):
@@ -33,9 +32,9 @@ def arguments_of(folder, about):
 
 def check(folder):
     path = folder + "/model.safetensors"
-    about, _ = HAND["load"](path)
+    about, _ = row_by_hand.load(path)
     said = [json.loads(line) for line in open(folder + "/predictions.jsonl", encoding="utf-8")]
-    answers = [HAND["answer"](path, *given) for given in arguments_of(folder, about)]
+    answers = [row_by_hand.answer(path, *given) for given in arguments_of(folder, about)]
     assert len(answers) == len(said) > 0, (len(answers), len(said))
     difference = 0
     for ours, theirs in zip(answers, said):
