@@ -224,7 +224,7 @@ std::string LabelNote(const ColumnProfile& label, const ModelPlan& plan, const s
     return label.IsNumber() && !plan.names ? fmt::format("{}", std::strtod(text.c_str(), nullptr))
                                            : Printable(text, kMaxName);
   };
-  return fmt::format("{}; the rarest, {}, is {:.1f} % of the rows; always {} is right in {:.1f} %", model,
+  return fmt::format("{}; the rarest, {}, is {:.1f} % of the rows; always \"{}\" is right in {:.1f} %", model,
                      name_of(label.rarest.text), percent(label.rarest.rows), name_of(label.frequent[0].text),
                      percent(label.frequent[0].rows));
 }

@@ -374,11 +374,11 @@ TEST_CASE("proposal: shares of classes count all spellings of a class") {
     return NotesOf(table, "y");
   };
   CHECK(Has(notes({"Yes", "yes", "no", "Yes", "yes", "no", "Yes", "yes", "no", "no"}),
-            "y has two classes; the rarest, no, is 40.0 % of the rows; always Yes is right in 60.0 %"));
+            "y has two classes; the rarest, no, is 40.0 % of the rows; always \"Yes\" is right in 60.0 %"));
   CHECK(Has(notes({"b", "a", "B", "b", "a", "B.", "c", "a", "c", "c"}),
-            "y has 3 classes; the rarest, c, is 30.0 % of the rows; always b is right in 40.0 %"));
+            "y has 3 classes; the rarest, c, is 30.0 % of the rows; always \"b\" is right in 40.0 %"));
   CHECK(Has(notes({"a", "a", "a", "b", "b", "b", "c", "c", "C", "C"}),
-            "y has 3 classes; the rarest, b, is 30.0 % of the rows; always C is right in 40.0 %"));
+            "y has 3 classes; the rarest, b, is 30.0 % of the rows; always \"C\" is right in 40.0 %"));
 }
 
 TEST_CASE("proposal: what is read in a way of its own has its keys, and is told first") {
@@ -503,9 +503,10 @@ TEST_CASE(
   const TableProfile table = ProfileOf(text);
   const std::string of_class = NotesOf(table, "y");
   CAPTURE(of_class);
-  CHECK(Has(of_class,
-            "model: logistic; y has two classes; the rarest, yes, is 8.0 % of the rows; always no is right "
-            "in 92.0 %"));
+  CHECK(
+      Has(of_class,
+          "model: logistic; y has two classes; the rarest, yes, is 8.0 % of the rows; always \"no\" is right "
+          "in 92.0 %"));
   CHECK(Has(of_class, "left out: id (an index: it counts the rows), one (the same in every row)"));
   CHECK(Has(of_class, "dates, which become days since 1970: day"));
   CHECK(Has(of_class, "plan has Pro/pro"));
@@ -598,7 +599,8 @@ TEST_CASE("proposal: sparse rows have their format, labels, and indexes from 0 w
   CHECK(Has(of_libsvm.yaml, "model: {kind: logistic, inputs: 10}"));
   CHECK(Has(of_libsvm.yaml, "  train: {format: libsvm, path: rows.svm}\n  index_base: 0 "));
   CHECK(Has(of_libsvm.yaml, "eval: {on: validation, every_steps: "));
-  CHECK(Has(Joined(of_libsvm.notes), "the rarest, 1, is 35.0 % of the rows; always -1 is right in 65.0 %"));
+  CHECK(
+      Has(Joined(of_libsvm.notes), "the rarest, 1, is 35.0 % of the rows; always \"-1\" is right in 65.0 %"));
   const Proposal of_vw = ProposeSparseConfig(ProfileSparseRows(WritePlain("rows.vw", vw)), "rows.vw");
   CAPTURE(of_vw.yaml);
   CHECK(Has(of_vw.yaml, "model: {kind: softmax, outputs: 3}"));

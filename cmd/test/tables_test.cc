@@ -151,7 +151,7 @@ TEST_CASE("tables: the first screen of init tells of a rare class, of three, and
   WriteFile(path, text);
   const auto bought = InitAndTrain(path, directory + "/b.yaml", {"--label", "bought"}).first;
   CAPTURE(bought);
-  CHECK(Contains(bought, "the rarest, 1, is 8.0 % of the rows; always 0 is right in 92.0 %"));
+  CHECK(Contains(bought, "the rarest, 1, is 8.0 % of the rows; always \"0\" is right in 92.0 %"));
   CHECK(Contains(bought, "dates, which become days since 1970: day"));
   CHECK(Contains(bought, "plan has pro/Pro"));
   const auto kind = InitAndTrain(path, directory + "/k.yaml", {"--label", "kind"}).first;

@@ -163,6 +163,7 @@ void RunStart::Tell(Member& member, uint64_t request, bool over) {
   StartPoint point;
   if (worker) {
     member.takes_part = true;
+    if (member.lost) parts_.log.Info("{} is back: the run goes on with it", parts_.members.NameOf(member));
     member.lost = false;
     if (!over) member.done = false;  // it left, but has more to do
     parts_.leases.Start(member);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/testing/files.h"
 #include "trainer/peer/form_message.h"
 #include "trainer/ps/ps_test_util.h"
 
@@ -187,7 +188,7 @@ struct Run : PsFixture {
 
   RunHistory history;
   RunPositions positions{config, members};
-  Logger log{"ps 0", LogOptions{LogLevel::kError, false, "", false}};
+  Logger log{"ps 0", LogOptions{LogLevel::kInfo, false, testing::NewDirectory(), false}};
   const Layout layout;
   Leases leases{config, layout, members, history, outbox, log};
   Steps steps{config, members, outbox, leases};
@@ -261,6 +262,16 @@ TEST_CASE(
   CHECK(start.steps() == 1);
   CHECK(run.Worker(1).open_steps == 1);
   CHECK_FALSE(run.Worker(1).lost);
+}
+
+TEST_CASE("run start: the log says of a lost worker that it is back, and of no other") {
+  Run run;
+  run.Worker(1).lost = true;
+  run.Tell(run.Worker(0));
+  CHECK(testing::FileContent(run.log.path()).find("is back") == std::string::npos);
+  run.Tell(run.Worker(1));
+  const std::string line = run.members.NameOf(run.Worker(1)) + " is back: the run goes on with it";
+  CHECK(testing::FileContent(run.log.path()).find(line) != std::string::npos);
 }
 
 TEST_CASE("run start: a worker that rounds waited for computes its last gradient again, without a grant") {
