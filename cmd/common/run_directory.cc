@@ -499,7 +499,8 @@ std::vector<std::string> RunDirectory::RemoveOld() const {
 
 namespace {
 
-// Returns the newest directory of the same command if its run was cut short; empty: there is none.
+// Returns the newest directory of the same command in which a run began, if that was cut short; empty: there
+// is none.
 std::string CutShort(const Config& config, const std::string& config_path,
                      const RunDirectory::Writer& writer) {
   Json newest;
@@ -511,6 +512,7 @@ std::string CutShort(const Config& config, const std::string& config_path,
                       TextIn(record, "config_digest") == ConfigDigest(config) && ps != nullptr &&
                       *ps == Json(config.cluster.ps);
     if (!same || TextIn(record, "start_time") < TextIn(newest, "start_time")) continue;
+    if (IsFailedStart(each, record)) continue;  // such as one that found the port still in use
     newest = record;
     path = each;
   }
