@@ -132,15 +132,19 @@ void Restore::CheckNoneIsMissing(const std::vector<ListedCheckpoint>& listed) co
   const std::string& dir = parts_.config.checkpoint.dir;
   if (!dir.empty() && !IsGone(dir + "/" + known.name())) return;
   const size_t colon = std::min(known.where.find(':'), known.where.size() - 1);
+  // The same command would make a new directory.
+  const RunConfig& run = parts_.config.run;
+  const bool in_run = run.has_directory() && dir == run.dir + "/checkpoints";
   throw UserError(
       "{} knows of a newer checkpoint of this run than ps 0 has: {} of global step {}; {}. Nothing was begun "
-      "anew. Copy {} of {} to {} here, then start the run again.",
+      "anew. Copy {} of {} to {} here, then start the run again{}.",
       parts_.history.known_by, known.name(), known.step,
       dir.empty()      ? "checkpoint.dir is not set for ps 0"
       : listed.empty() ? fmt::format("checkpoint.dir = {} here has none", dir)
                        : fmt::format("the newest of checkpoint.dir = {} here is {} of global step {}", dir,
                                      listed.front().name, listed.front().step),
-      known.where.substr(colon + 1), known.where.substr(0, colon), dir.empty() ? "checkpoint.dir" : dir);
+      known.where.substr(colon + 1), known.where.substr(0, colon), dir.empty() ? "checkpoint.dir" : dir,
+      in_run ? ", ps 0 with --run " + run.dir : "");
 }
 
 // The run wrote a checkpoint before its first step, so there must be one. Starting anew would silently lose

@@ -329,8 +329,9 @@ TEST_CASE("restore: a run that had begun and finds no checkpoint never begins an
 }
 
 TEST_CASE("restore: a newer checkpoint that a task knows of, and that is not here, is named with its host") {
-  const std::string dir = testing::NewDirectory();
-  const Config config = Job(dir);
+  const std::string dir = testing::NewDirectory() + "/checkpoints";
+  std::filesystem::create_directory(dir);
+  Config config = Job(dir);
   const auto said = [&] {
     Leader f(config);
     f.history.known = {"host-a:/disk/ckpt/step-000000400", 400};
@@ -349,6 +350,9 @@ TEST_CASE("restore: a newer checkpoint that a task knows of, and that is not her
             " here has none. Nothing was begun anew. Copy "
             "/disk/ckpt/step-000000400 of host-a to " +
             dir + " here, then start the run again.");
+  config.run.dir = std::filesystem::path(dir).parent_path().string();
+  CHECK(said().find(dir + " here, then start the run again, ps 0 with --run " + config.run.dir + ".") !=
+        std::string::npos);
   Save(config, dir, 5);
   CHECK(said().find("the newest of checkpoint.dir = " + dir + " here is step-000000005 of global step 5") !=
         std::string::npos);
