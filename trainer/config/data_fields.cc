@@ -14,8 +14,8 @@ constexpr Scope kTask = Scope::kTask;
 constexpr Limits kFromZero = {0};
 
 // Formats of which each row is a line of text, or a record.
-std::vector<std::string> Tables() { return {"csv", "tfrecord"}; }
-std::vector<std::string> Texts() { return {"csv", "tfrecord", "libsvm", "vw", "criteo"}; }
+constexpr std::initializer_list<const char*> kTables = {"csv", "tfrecord"};
+constexpr std::initializer_list<const char*> kTexts = {"csv", "tfrecord", "libsvm", "vw", "criteo"};
 
 // Where a member of data.train or of data.test lies.
 template <DataSourceConfig DataConfig::*source, auto DataSourceConfig::*member>
@@ -28,7 +28,7 @@ template <DataSourceConfig DataConfig::*source>
 std::vector<Field> SourceFields(const std::string& section) {
   const std::string format = section + ".format";
   const bool train = section == "data.train";
-  const FieldRow kind = Choice(
+  FieldRow kind = Choice(
       format, &SourceMember<source, &DataSourceConfig::format>, kRun,
       {{"idx", DataFormat::kIdx},
        {"csv", DataFormat::kCsv},
@@ -43,14 +43,14 @@ std::vector<Field> SourceFields(const std::string& section) {
               "synthetic: made here."
             : "What is evaluated on; as for data.train.");
   return {
-      train ? kind.Required() : kind.Unset("no test set"),
+      train ? std::move(kind).Required() : std::move(kind).Unset("no test set"),
       Row(section + ".path", &SourceMember<source, &DataSourceConfig::path>, FieldType::kInputPaths, kTask,
           "Files of rows, plain, .gz or .zst, which are one table in this order: a path, a pattern "
           "(part-*.csv, in the order of names) or a list of them. exec:COMMAND reads what a shell's command "
           "prints, and - standard input.")
           .Try("table.csv")
           .Required()
-          .OnlyWith(format, Texts()),
+          .OnlyWith(format, kTexts),
       Row(section + ".label", &SourceMember<source, &DataSourceConfig::label>, FieldType::kColumn, kRun,
           "The column of labels: its name in the header, or its number; the first is 0. A name that looks "
           "like a number stands in quotes. All others but data.ignore are features. Labels are numbers, or "
@@ -58,7 +58,7 @@ std::vector<Field> SourceFields(const std::string& section) {
           .Unit("a column's name, or its number")
           .Try("0")
           .Required()
-          .OnlyWith(format, Tables()),
+          .OnlyWith(format, kTables),
       Flag(section + ".header", &SourceMember<source, &DataSourceConfig::header>, kRun,
            "Whether the first line names the columns.")
           .OnlyWith(format, {"csv"}),
@@ -103,7 +103,7 @@ Field HeldOut() {
     config->data.validation = number < 1 ? 0 : static_cast<int64_t>(number);
     config->data.validation_share = number < 1 ? number : 0;
   };
-  return row.Within({0, 1e15}).Unit("rows held out: their number, or a share below 1").Try("100");
+  return std::move(row).Within({0, 1e15}).Unit("rows held out: their number, or a share below 1").Try("100");
 }
 
 std::vector<Field> CommonDataFields() {
@@ -144,24 +144,24 @@ std::vector<Field> CommonDataFields() {
           .Unit("columns by name, or by number")
           .Try("[customer_id]")
           .Unset("none")
-          .OnlyWith("data.train.format", Tables()),
+          .OnlyWith("data.train.format", kTables),
       Row(DT_KEY(data.categories), FieldType::kColumns, kRun,
           "Columns of texts: each text that the training rows have becomes a feature of its own, 0 or 1.")
           .Unit("columns by name, or by number")
           .Try("[country]")
           .Unset("none")
-          .OnlyWith("data.train.format", Tables()),
+          .OnlyWith("data.train.format", kTables),
       Number(DT_KEY(data.max_categories), kRun, {1, 100000},
              "The features of one column of data.categories: those of its most frequent texts, and if it has "
              "more texts one for all others together.")
           .Unit("texts of a column")
-          .OnlyWith("data.train.format", Tables()),
+          .OnlyWith("data.train.format", kTables),
       Choice(
           DT_KEY(data.unseen), kRun, {{"other", UnseenCategory::kOther}, {"error", UnseenCategory::kError}},
           "What becomes of a text in a column of categories that the training rows did not have. other: the "
           "feature of all others, or where there is none no feature at all, and counted; error: the row "
           "cannot be read.")
-          .OnlyWith("data.train.format", Tables()),
+          .OnlyWith("data.train.format", kTables),
       Row(DT_KEY(data.dates), FieldType::kColumns, kRun,
           "Columns of dates, with or without a time: they become days since 1970. Dates are as 2024-01-31, "
           "or "
@@ -171,7 +171,7 @@ std::vector<Field> CommonDataFields() {
           .Unit("columns by name, or by number, each perhaps with =FORM")
           .Try("[signup, \"seen=MM/DD/YYYY\"]")
           .Unset("none")
-          .OnlyWith("data.train.format", Tables()),
+          .OnlyWith("data.train.format", kTables),
       Row(DT_KEY(data.weight), FieldType::kColumn, kRun,
           "A column that says how much each row counts: its gradient and its loss are multiplied by it. It "
           "is no feature. Of libsvm label: it stands behind the label, as in 1:0.5.")
@@ -190,20 +190,20 @@ std::vector<Field> CommonDataFields() {
           .Unit("\"FROM -> TO\"")
           .Try("[\"yes. -> yes\"]")
           .Unset("none")
-          .OnlyWith("data.train.format", Texts()),
+          .OnlyWith("data.train.format", kTexts),
       Choice(
           DT_KEY(data.label_type), kRun, {{"auto", LabelType::kAuto}, {"names", LabelType::kNames}},
           "What the labels of classes are. auto: whole numbers from 0, or names, as the first one is; whole "
           "numbers that do not count from 0 are names, unless model.outputs is set. names: each different "
           "text is a class, also a number, such as 1992.")
-          .OnlyWith("data.train.format", Texts()),
+          .OnlyWith("data.train.format", kTexts),
       Row(DT_KEY(data.classes), FieldType::kTexts, kRun,
           "The names of the classes, which have the numbers 0, 1 and so on in this order: labels are these "
           "texts. Nothing is then read to find them.")
           .Unit("names")
           .Try("[no, yes]")
           .Unset("those that come, as data.label_type says")
-          .OnlyWith("data.train.format", Texts()),
+          .OnlyWith("data.train.format", kTexts),
       Choice(
           DT_KEY(data.missing), kRun,
           {{"error", MissingValues::kError},
@@ -215,14 +215,14 @@ std::vector<Field> CommonDataFields() {
           "the "
           "training rows; drop: the row is left out; indicator: the mean, and one more feature says where it "
           "was missing. In a column of categories it is a category of its own.")
-          .OnlyWith("data.train.format", Tables()),
+          .OnlyWith("data.train.format", kTables),
       Row(DT_KEY(data.missing_values), FieldType::kTexts, kRun,
           "Other texts, or numbers, that stand for a missing value (data.missing): in all columns, or as "
           "COLUMN=MARKER in one of them. Of a number all spellings are meant: -999 and -999.0.")
           .Unit("MARKER, or COLUMN=MARKER")
           .Try("[unknown, \"age=-999\"]")
           .Unset("none")
-          .OnlyWith("data.train.format", Tables()),
+          .OnlyWith("data.train.format", kTables),
       Row(DT_KEY(data.number_format), FieldType::kTexts, kRun,
           "How numbers are written, by an example: in all columns of numbers, or as COLUMN=EXAMPLE in one of "
           "them. The example has the marks of decimals and thousands, and a currency, a unit or % if there "
@@ -277,7 +277,7 @@ std::vector<Field> CommonDataFields() {
       Choice(DT_KEY(data.bad_rows), kRun, {{"stop", BadRows::kStop}, {"skip", BadRows::kSkip}},
              "What becomes of a row that cannot be read. stop: the run ends with its place; skip: the row is "
              "left out, counted, and the first ones are told with their places.")
-          .OnlyWith("data.train.format", Texts()),
+          .OnlyWith("data.train.format", kTexts),
       Number(DT_KEY(data.bad_rows_limit), kRun, {0, 1e12},
              "The run ends when data.train or data.test has more rows that cannot be read, in all its files "
              "together. Each counts once, however often it is read.")
@@ -343,7 +343,7 @@ std::vector<Field> CommonDataFields() {
           .Unit("columns by name, or by number")
           .Try("[url]")
           .Unset("none")
-          .OnlyWith("data.train.format", Tables()),
+          .OnlyWith("data.train.format", kTables),
       Row(DT_KEY(data.bags), FieldType::kColumns, kRun,
           "Columns of several texts, each of which is a feature as of data.hash: lists of any length in "
           "TFRecord, a;b;c in CSV, or a:0.5;b:2 with weights. COLUMN=WEIGHTS names a column that has the "
@@ -351,7 +351,7 @@ std::vector<Field> CommonDataFields() {
           .Unit("columns by name, or by number, each perhaps with =WEIGHTS")
           .Try("[tags]")
           .Unset("none")
-          .OnlyWith("data.train.format", Tables()),
+          .OnlyWith("data.train.format", kTables),
       Choice(DT_KEY(data.bag_separator), kRun,
              {{"semicolon", Delimiter::kSemicolon},
               {"comma", Delimiter::kComma},
@@ -359,7 +359,7 @@ std::vector<Field> CommonDataFields() {
               {"blanks", Delimiter::kBlanks}},
              "What separates the texts of data.bags in CSV. blanks: any number of them.")
           .Unset("semicolon")
-          .OnlyWith("data.train.format", Tables()),
+          .OnlyWith("data.train.format", kTables),
       Row(DT_KEY(data.crosses), FieldType::kTexts, kRun,
           "Pairs of namespaces, each by its first letter, or : for any: a pair of their features is a "
           "feature, too, as with Vowpal Wabbit's -q.")

@@ -2,9 +2,10 @@
 // Value. Only the two files with the rows include this.
 #pragma once
 
-#include <map>
+#include <initializer_list>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -72,46 +73,26 @@ void FromValue(const Value& value, std::optional<T>* member) {
   FromValue(value, &member->emplace());
 }
 
-// A row of the table, with what a key has beside its name, type, scope and help.
+// A row of the table, with what a key has beside its name, type, scope and help. Texts are literals that are
+// copied here, since each std::string in the table would be code of its own.
 struct FieldRow : Field {
-  FieldRow Unit(std::string text) const { return With(&Field::unit, std::move(text)); }
-  FieldRow Try(std::string text) const { return With(&Field::example, std::move(text)); }
-  FieldRow Unset(std::string meaning) const { return With(&Field::unset, std::move(meaning)); }
-  FieldRow AliasOf(std::string other_key) const { return With(&Field::alias_of, std::move(other_key)); }
-  FieldRow Required() const { return With(&Field::required, true); }
+  FieldRow&& Unit(std::string_view text) &&;
+  FieldRow&& Try(std::string_view text) &&;
+  FieldRow&& Unset(std::string_view meaning) &&;
+  FieldRow&& AliasOf(std::string_view other_key) &&;
+  FieldRow&& Required() &&;
   // A value of a path that is no path, or of a number that is none.
-  FieldRow OrWord(std::string word) const {
-    return With(&Field::choices, std::vector<std::string>{std::move(word)});
-  }
-  FieldRow Within(Limits allowed) const { return With(&Field::limits, allowed); }
-  FieldRow OtherNames(std::map<std::string, std::string> names) const {
-    return With(&Field::other_names, std::move(names));
-  }
-  FieldRow OnlyWith(std::string other_key, std::vector<std::string> values) const {
-    return With(&Field::only_key, std::move(other_key)).With(&Field::only_values, std::move(values));
-  }
-
- private:
-  template <typename T>
-  FieldRow With(T Field::*member, T value) const {
-    FieldRow row = *this;
-    row.*member = std::move(value);
-    return row;
-  }
+  FieldRow&& OrWord(std::string_view word) &&;
+  FieldRow&& Within(Limits allowed) &&;
+  FieldRow&& OtherNames(std::initializer_list<std::pair<const char*, const char*>> names) &&;
+  FieldRow&& OnlyWith(std::string_view other_key, std::initializer_list<const char*> values) &&;
 };
 
-inline FieldRow RowOf(std::string key, FieldType type, Scope scope, std::string help) {
-  FieldRow row;
-  row.key = std::move(key);
-  row.type = type;
-  row.scope = scope;
-  row.help = std::move(help);
-  return row;
-}
+FieldRow RowOf(std::string_view key, FieldType type, Scope scope, std::string_view help);
 
 template <typename Member>
-FieldRow Row(std::string key, MemberAt<Member> at, FieldType type, Scope scope, std::string help) {
-  FieldRow row = RowOf(std::move(key), type, scope, std::move(help));
+FieldRow Row(std::string_view key, MemberAt<Member> at, FieldType type, Scope scope, std::string_view help) {
+  FieldRow row = RowOf(key, type, scope, help);
   row.get = [at](const Config& config) { return ToValue(MemberIn(at, config)); };
   row.set = [at](const Value& value, Config* config) {
     if (IsNull(value)) {
@@ -124,25 +105,26 @@ FieldRow Row(std::string key, MemberAt<Member> at, FieldType type, Scope scope, 
 }
 
 template <typename Member>
-FieldRow Flag(std::string key, MemberAt<Member> at, Scope scope, std::string help) {
-  return Row(std::move(key), at, FieldType::kBool, scope, std::move(help));
+FieldRow Flag(std::string_view key, MemberAt<Member> at, Scope scope, std::string_view help) {
+  return Row(key, at, FieldType::kBool, scope, help);
 }
 
 // A row whose value is a number or a list of numbers.
 template <typename Member>
-FieldRow Number(std::string key, MemberAt<Member> at, Scope scope, Limits limits, std::string help) {
+FieldRow Number(std::string_view key, MemberAt<Member> at, Scope scope, Limits limits,
+                std::string_view help) {
   using Type = MemberOf<Member>;
   constexpr FieldType kType = std::is_same_v<Type, double> ? FieldType::kDouble
                               : std::is_integral_v<Type>   ? FieldType::kInt
                                                            : FieldType::kInts;
-  return Row(std::move(key), at, kType, scope, std::move(help)).Within(limits);
+  return Row(key, at, kType, scope, help).Within(limits);
 }
 
 // A number, or the word in its place, which the member has as `code`.
 template <typename Member>
-FieldRow NumberOr(std::string word, int64_t code, std::string key, MemberAt<Member> at, Scope scope,
-                  Limits limits, std::string help) {
-  FieldRow row = Number(std::move(key), at, scope, limits, std::move(help)).OrWord(word);
+FieldRow NumberOr(const std::string& word, int64_t code, std::string_view key, MemberAt<Member> at,
+                  Scope scope, Limits limits, std::string_view help) {
+  FieldRow row = Number(key, at, scope, limits, help).OrWord(word);
   row.get = [word, code, number = row.get](const Config& config) {
     const Value value = number(config);
     return value == Value(code) ? Value(word) : value;
@@ -153,32 +135,36 @@ FieldRow NumberOr(std::string word, int64_t code, std::string key, MemberAt<Memb
   return row;
 }
 
-// `codes`: each name with the member's value (an enum, or a number). A member with another value is unset.
+// A name with the member's value (an enum, or a number). A member with another value is unset.
 template <typename Member>
-FieldRow Choice(std::string key, MemberAt<Member> at, Scope scope,
-                std::vector<std::pair<std::string, MemberOf<Member>>> codes, std::string help) {
-  FieldRow row = RowOf(std::move(key), FieldType::kChoice, scope, std::move(help));
-  for (const auto& [name, code] : codes) row.choices.push_back(name);
+using Code = std::pair<const char*, MemberOf<Member>>;
+template <typename Member>
+FieldRow Choice(std::string_view key, MemberAt<Member> at, Scope scope,
+                const std::vector<Code<Member>>& codes, std::string_view help) {
+  FieldRow row = RowOf(key, FieldType::kChoice, scope, help);
+  for (const auto& [name, code] : codes) row.choices.emplace_back(name);
   row.get = [at, codes](const Config& config) {
     const std::optional<MemberOf<Member>> member = MemberIn(at, config);
     for (const auto& [name, code] : codes) {
-      if (member == code) return Value(name);
+      if (member == code) return Value(std::string(name));
     }
     return Value();
   };
   row.set = [at, codes](const Value& value, Config* config) {
     if (IsNull(value)) at(*config) = MemberIn(at, Defaults());
     for (const auto& [name, code] : codes) {
-      if (value == Value(name)) at(*config) = code;
+      if (value == Value(std::string(name))) at(*config) = code;
     }
   };
   return row;
 }
 
-inline std::vector<Field> Joined(const std::vector<std::vector<Field>>& parts) {
-  std::vector<Field> all;
-  for (const std::vector<Field>& part : parts) all.insert(all.end(), part.begin(), part.end());
-  return all;
+template <typename Member>
+FieldRow Choice(std::string_view key, MemberAt<Member> at, Scope scope,
+                std::initializer_list<Code<Member>> codes, std::string_view help) {
+  return Choice(key, at, scope, std::vector<Code<Member>>(codes), help);
 }
+
+std::vector<Field> Joined(const std::vector<std::vector<Field>>& parts);
 
 }  // namespace dtrain

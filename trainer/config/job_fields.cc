@@ -31,8 +31,8 @@ std::vector<Field> ClusterFields() {
   };
 }
 
-std::vector<std::pair<std::string, gpu::LossKind>> LossNames() {
-  std::vector<std::pair<std::string, gpu::LossKind>> names;
+std::vector<std::pair<const char*, gpu::LossKind>> LossNames() {
+  std::vector<std::pair<const char*, gpu::LossKind>> names;
   for (const gpu::LossRow& row : gpu::LossTable()) names.emplace_back(row.name, row.kind);
   return names;
 }
