@@ -11,7 +11,6 @@
 #include "cmd/testing/counted_job.h"
 #include "cmd/testing/job.h"
 #include "cmd/testing/network_hosts.h"
-#include "cmd/testing/running_job.h"
 
 namespace dtrain::testing {
 namespace {
@@ -152,15 +151,6 @@ TEST_CASE("replica: behind a cut between two ps steps go on, and a stale copy is
   }
 }
 
-// The log of the task has a text so often by the deadline.
-bool WaitForLines(Process& task, const std::string& text, int times) {
-  const TimePoint deadline = Clock::now() + kPatience;
-  while (CountOf(task.standard_error(), text) < times) {
-    if (Clock::now() > deadline || task.WaitForEnd(milliseconds(10))) return false;
-  }
-  return true;
-}
-
 // Nothing was undone, and each update is in the weights once.
 void CheckCounts(const NetworkHosts& hosts, const CountedJob& job, Process& ps0, Process& next) {
   const std::string said = ps0.standard_error(), said_next = next.standard_error();
@@ -230,8 +220,8 @@ TEST_CASE("replica: a ps whose replica counts again behind a cut in one directio
   REQUIRE(ps1.WaitForLine("the replica of this ps does not count: "));
   CHECK(GoesOn(job, worker));
   SetCut(hosts, 1, 2, false);
-  REQUIRE(WaitForLines(ps0, "ps 1 has its replica on ps 2", 2));
-  CHECK(WaitForLines(ps1, " has a replica of this ps, ", 2));
+  REQUIRE(ps0.WaitForLines("ps 1 has its replica on ps 2", 2));
+  CHECK(ps1.WaitForLines(" has a replica of this ps, ", 2));
   CHECK(GoesOn(job, worker));
   SignalTask(ps1, SIGKILL);
   CheckEnd(ps1, 128 + SIGKILL);

@@ -40,7 +40,7 @@ void OpenTerminal(int columns, int* ends) {
 
 // Appends what is there; false at the end.
 bool Append(int fd, std::string* text) {
-  char buffer[4096];
+  char buffer[65536];
   const ssize_t got = read(fd, buffer, sizeof buffer);
   if (got > 0) text->append(buffer, static_cast<size_t>(got));
   return got > 0 || (got < 0 && errno == EINTR);
@@ -164,9 +164,21 @@ bool Process::WaitForEnd(milliseconds patience) {
 }
 
 bool Process::WaitForLine(const std::string& text, milliseconds patience) {
+  return WaitForLines(text, 1, patience);
+}
+
+// Looks at what was said once: a process that says much must not keep its test busy.
+bool Process::WaitForLines(const std::string& text, int times, milliseconds patience) {
   std::unique_lock<std::mutex> hold(mutex_);
-  const auto said = [&] { return error_.find(text) != std::string::npos; };
-  changed_.wait_for(hold, patience, [&] { return ended_ || said(); });
+  size_t from = 0;  // the next one does not begin before it
+  const auto said = [&] {
+    for (size_t at; times > 0 && (at = error_.find(text, from)) != std::string::npos; --times) {
+      from = at + text.size();
+    }
+    if (error_.size() > text.size()) from = std::max(from, error_.size() - text.size());
+    return times == 0;
+  };
+  changed_.wait_for(hold, patience, [&] { return said() || ended_; });
   if (said()) return true;
   MESSAGE("\"", text, "\" was not said, but this was, in the end: ", LastOf(error_));
   return false;
@@ -194,9 +206,9 @@ std::string Process::standard_output() {
   return output_;
 }
 
-std::string Process::standard_error() {
+std::string Process::standard_error(size_t from) {
   std::lock_guard<std::mutex> hold(mutex_);
-  return error_;
+  return error_.substr(from);
 }
 
 std::vector<pid_t> Process::Children() const { return ChildrenOf(pid_); }

@@ -53,6 +53,8 @@ class Process {
   bool WaitForEnd(milliseconds patience = kPatience);
   // True when standard error contains `text` by the deadline; false also when it ends without.
   bool WaitForLine(const std::string& text, milliseconds patience = kPatience);
+  // The same when it is there so often.
+  bool WaitForLines(const std::string& text, int times, milliseconds patience = kPatience);
   // To this process only; nothing when it has ended.
   void Signal(int signal);
 
@@ -61,7 +63,7 @@ class Process {
   int exit_code();
   double seconds();  // from start to end
   std::string standard_output();
-  std::string standard_error();
+  std::string standard_error(size_t from = 0);  // behind so many bytes of it
   // Pids of its own children now.
   std::vector<pid_t> Children() const;
 

@@ -102,12 +102,24 @@ int RunningJob::Kill(const std::vector<TaskName>& tasks) {
   return static_cast<int>(hit.size());
 }
 
-template <typename Said>
-bool RunningJob::WaitUntil(const Said& said, milliseconds patience) {
+// Looks at each line once: a job that says much must not keep its test busy.
+bool RunningJob::WaitForLines(const std::function<int(const std::string&)>& count, int times,
+                              milliseconds patience) {
   const TimePoint deadline = Clock::now() + patience;
+  std::vector<Process*> all;
+  if (local_ != nullptr) all.push_back(local_.get());
+  for (const auto& [task, process] : processes_) all.push_back(process.get());
+  std::vector<size_t> looked_at(all.size());
+  times -= count(log_of_killed_);
   while (true) {
     const bool over = WaitForEnd(milliseconds(0));
-    if (said()) return true;
+    for (size_t i = 0; i < all.size(); ++i) {
+      std::string lines = all[i]->standard_error(looked_at[i]);
+      lines.resize(lines.rfind('\n') + 1);
+      looked_at[i] += lines.size();
+      times -= count(lines);
+    }
+    if (times <= 0) return true;
     if (over || Clock::now() > deadline) return false;
     // A wait that the end of the run cuts short.
     (local_ != nullptr ? *local_ : process({"ps", 0})).WaitForEnd(milliseconds(4));
@@ -115,11 +127,13 @@ bool RunningJob::WaitUntil(const Said& said, milliseconds patience) {
 }
 
 bool RunningJob::WaitFor(const std::string& text, int times, milliseconds patience) {
-  return WaitUntil([&] { return CountOf(log(), text) >= times; }, patience);
+  return WaitForLines([&](const std::string& lines) { return CountOf(lines, text); }, times, patience);
 }
 
 bool RunningJob::WaitFor(const TaskName& task, const std::string& text, milliseconds patience) {
-  return WaitUntil([&] { return LineSays(log(), task.text() + " | ", text); }, patience);
+  const std::string begin = task.text() + " | ";
+  return WaitForLines([&](const std::string& lines) { return LineSays(lines, begin, text) ? 1 : 0; }, 1,
+                      patience);
 }
 
 bool RunningJob::WaitForEnd(milliseconds patience) {

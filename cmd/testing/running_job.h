@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -64,8 +65,9 @@ class RunningJob {
   std::string result() const { return spec_.directory + "/result.json"; }
 
  private:
-  template <typename Said>
-  bool WaitUntil(const Said& said, milliseconds patience);
+  // True when `count`, added up over the lines of all logs, comes to `times` by the deadline.
+  bool WaitForLines(const std::function<int(const std::string& lines)>& count, int times,
+                    milliseconds patience);
 
   const Spec spec_;
   std::vector<std::unique_ptr<ReservedPort>> ports_;
