@@ -6,16 +6,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <iterator>
-#include <mutex>
 #include <optional>
 #include <sstream>
 #include <string>
-#include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
@@ -24,6 +22,7 @@
 #include "base/testing/files.h"
 #include "cmd/testing/drawn_table.h"
 #include "cmd/testing/job.h"
+#include "cmd/testing/two_at_once.h"
 #include "trainer/config/config.h"
 #include "trainer/config/load.h"
 #include "trainer/config/user_text.h"
@@ -283,26 +282,25 @@ TEST_CASE(
     "drawn tables: init refuses with a reason, or what it writes runs, loses no row and reads what is "
     "meant") {
   const Round round;
-  std::atomic<size_t> next{0};
-  std::mutex mutex;
   uint64_t refused = 0;
   Texts faults;
-  const auto work = [&] {
-    for (size_t i; (i = next++) < round.seeds.size();) {
-      const uint64_t seed = round.seeds[i];
-      Texts traits;
-      const Verdict verdict = TrySeed(seed, round, &traits);
-      const std::lock_guard<std::mutex> hold(mutex);
-      const std::string drawn = fmt::format("; drawn: {}", fmt::join(traits, ", "));
-      if (!verdict.fault.empty()) faults.push_back(fmt::format("seed {}: {}{}", seed, verdict.fault, drawn));
-      if (verdict.refusal.empty()) continue;
-      ++refused;
-      if (round.by_hand) fmt::print("seed {} refused: {}{}\n", seed, verdict.refusal, drawn);
-    }
-  };
-  std::vector<std::thread> threads;
-  for (int i = 0; i < 2; ++i) threads.emplace_back(work);
-  for (std::thread& thread : threads) thread.join();
+  TwoAtOnce(
+      round.seeds.size(),
+      [&](size_t i) {
+        Texts traits;
+        const Verdict verdict = TrySeed(round.seeds[i], round, &traits);
+        return std::make_pair(verdict, traits);
+      },
+      [&](size_t i, const auto& tried) {
+        const auto& [verdict, traits] = tried;
+        const uint64_t seed = round.seeds[i];
+        const std::string drawn = fmt::format("; drawn: {}", fmt::join(traits, ", "));
+        if (!verdict.fault.empty())
+          faults.push_back(fmt::format("seed {}: {}{}", seed, verdict.fault, drawn));
+        if (verdict.refusal.empty()) return;
+        ++refused;
+        if (round.by_hand) fmt::print("seed {} refused: {}{}\n", seed, verdict.refusal, drawn);
+      });
   for (const std::string& fault : faults) fmt::print("{}\n", fault);
   fmt::print("drawn tables: {} of {} are at fault, {} refused\n", faults.size(), round.seeds.size(), refused);
   CHECK(faults.empty());

@@ -13,6 +13,7 @@
 #include "base/testing/files.h"
 #include "cmd/testing/job.h"
 #include "cmd/testing/process.h"
+#include "cmd/testing/two_at_once.h"
 
 namespace dtrain::testing {
 namespace {
@@ -157,42 +158,70 @@ TEST_CASE("faults: every point of the list is reached by a run") {
   }
 }
 
-void CheckKilledAt(const std::string& name, const Stage& stage, int occurrence = 1) {
-  CAPTURE(name);
-  CAPTURE(occurrence);
-  CAPTURE(stage.streamed);
+// A process is killed when it reaches a point so often.
+struct Kill {
+  std::string name;
+  const Stage* stage;
+  int occurrence = 1;
+};
+
+// What comes of that.
+struct Outcome {
+  bool killed;
+  Json result;
+};
+
+Outcome RunWith(const Kill& kill) {
   const std::string directory = NewDirectory(), marker = directory + "/met";
-  CopyAll(stage.before, directory);
-  const Json result =
-      Run(stage, directory, {fmt::format("DTRAIN_FAULT={}:{}:kill:{}", name, occurrence, marker)});
-  CHECK(std::filesystem::exists(marker));
-  REQUIRE(result.is_object());
-  CHECK(result.at("global_step") == stage.result.at("global_step"));
-  CHECK(result.at("model_crc") == stage.result.at("model_crc"));
+  CopyAll(kill.stage->before, directory);
+  const std::string fault = fmt::format("DTRAIN_FAULT={}:{}:kill:{}", kill.name, kill.occurrence, marker);
+  const Json result = Run(*kill.stage, directory, {fault});
+  const bool killed = std::filesystem::exists(marker);
   std::filesystem::remove_all(directory);
+  return {killed, result};
+}
+
+void CheckEach(const std::vector<Kill>& kills) {
+  TwoAtOnce(
+      kills.size(), [&](size_t i) { return RunWith(kills[i]); },
+      [&](size_t i, const Outcome& outcome) {
+        const Kill& kill = kills[i];
+        CAPTURE(kill.name);
+        CAPTURE(kill.occurrence);
+        CAPTURE(kill.stage->streamed);
+        CHECK(outcome.killed);
+        CHECK(outcome.result.is_object());
+        if (!outcome.result.is_object()) return;
+        for (const char* const key : {"global_step", "model_crc"}) {
+          CHECK(outcome.result.at(key) == kill.stage->result.at(key));
+        }
+      });
 }
 
 TEST_CASE(
     "faults: a process that is killed at any point is started again, and the bits are those of no loss") {
+  std::vector<Kill> kills;
   for (const std::string& name : FaultNames()) {
-    if (const Stage* const stage = StageThatReaches(name, false)) CheckKilledAt(name, *stage);
+    if (const Stage* const stage = StageThatReaches(name, false)) kills.push_back({name, stage});
   }
+  CheckEach(kills);
 }
 
 // Both workers and ps 1 are told.
 TEST_CASE("faults: a ps 0 that is killed when some have heard the results leaves a run that is done") {
-  for (const int told : {2, 3}) {
-    CheckKilledAt("end.results.after", *StageThatReaches("end.results.after", false), told);
-  }
+  const std::string name = "end.results.after";
+  CheckEach({{name, StageThatReaches(name, false), 2}, {name, StageThatReaches(name, false), 3}});
 }
 
 // Not at the end: nobody starts a task again there that the others do not need.
 TEST_CASE("faults: the same where the part of a ps goes over the network") {
+  std::vector<Kill> kills;
   for (const std::string& name : FaultNames()) {
     const std::string of = name.substr(0, name.find('.'));
     if (of == "end" || of == "file" || of == "best" || of == "replaced") continue;
-    if (const Stage* const stage = StageThatReaches(name, true)) CheckKilledAt(name, *stage);
+    if (const Stage* const stage = StageThatReaches(name, true)) kills.push_back({name, stage});
   }
+  CheckEach(kills);
 }
 
 // All rows are saved at steps 0 and 15, what has changed at 5, 10 and 20. The second time that a point is
@@ -219,13 +248,12 @@ TEST_CASE(
     stage.streamed = streamed;
     stage.job = job(streamed ? "table: hash, admit_after: 2, evict_after: 4" : "inputs: 3000");
     const Stage traced = RunTraced(stage, NewDirectory());
-    int killed = 0;
+    std::vector<Kill> kills;
     for (const std::string& name : traced.reached) {
-      if (of_saves.count(name.substr(0, name.find('.'))) == 0) continue;
-      CheckKilledAt(name, traced, 2);
-      ++killed;
+      if (of_saves.count(name.substr(0, name.find('.'))) == 1) kills.push_back({name, &traced, 2});
     }
-    CHECK(killed >= 16);
+    CHECK(kills.size() >= 16);
+    CheckEach(kills);
   }
 }
 

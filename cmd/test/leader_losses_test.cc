@@ -4,18 +4,16 @@
 #include <fmt/format.h>
 #include <signal.h>
 
-#include <atomic>
 #include <filesystem>
 #include <map>
-#include <mutex>
 #include <set>
 #include <sstream>
-#include <thread>
 
 #include "base/json.h"
 #include "base/testing/files.h"
 #include "cmd/testing/job.h"
 #include "cmd/testing/running_job.h"
+#include "cmd/testing/two_at_once.h"
 
 namespace dtrain::testing {
 namespace {
@@ -147,21 +145,14 @@ TEST_CASE("leader: ps 0 is killed at any point, and the run ends as one that was
     CAPTURE(scope);
     CHECK(undisturbed.reached.count(fmt::format("{}.after", scope)) == 1);
   }
-  std::atomic<size_t> next{0};
-  std::mutex mutex;
-  const auto work = [&] {
-    for (size_t i; (i = next++) < moments.size();) {
-      const auto& [name, count] = moments[i];
-      const std::string wrong = KilledAt(name, count, undisturbed.left);
-      const std::lock_guard<std::mutex> hold(mutex);
-      CAPTURE(name);
-      CAPTURE(count);
-      CHECK(wrong == "");
-    }
-  };
-  std::thread other(work);  // runs wait more than they compute
-  work();
-  other.join();
+  TwoAtOnce(
+      moments.size(),
+      [&](size_t i) { return KilledAt(moments[i].first, moments[i].second, undisturbed.left); },
+      [&](size_t i, const std::string& wrong) {
+        CAPTURE(moments[i].first);
+        CAPTURE(moments[i].second);
+        CHECK(wrong == "");
+      });
 }
 
 }  // namespace
