@@ -5,17 +5,15 @@
 #include <fmt/format.h>
 #include <signal.h>
 
-#include <atomic>
 #include <filesystem>
-#include <mutex>
 #include <regex>
-#include <thread>
 
 #include "base/json.h"
 #include "base/testing/faults.h"
 #include "cmd/testing/counted_job.h"
 #include "cmd/testing/job.h"
 #include "cmd/testing/running_job.h"
+#include "cmd/testing/two_at_once.h"
 
 namespace dtrain::testing {
 namespace {
@@ -122,7 +120,9 @@ std::string KilledAt(const std::string& name) {
   const std::string marker = NewDirectory() + "/met";
   losses.program = {"cmd/dtrain_faults",
                     {fmt::format("DTRAIN_FAULT={}:{}:kill:{}", name, once ? 1 : 2000, marker)}};
-  Running run(JobOf(CountedModel::kRange, sync ? "sync" : "async"), losses);
+  CountedJob job = JobOf(CountedModel::kRange, sync ? "sync" : "async");
+  job.share = 2;
+  Running run(job, losses);
   run.job.Start();
   if (fills) {
     if (!run.job.WaitFor(kCounts, 3)) return "no replica counts";
@@ -146,19 +146,12 @@ TEST_CASE(
     "replica: a process that is killed at any message of a replica is started again, and the run ends "
     "right") {
   const std::vector<std::string> names = ReplicaFaultNames();
-  std::atomic<size_t> next{0};
-  std::mutex mutex;
-  const auto work = [&] {
-    for (size_t i; (i = next++) < names.size();) {
-      const std::string wrong = KilledAt(names[i]);
-      const std::lock_guard<std::mutex> hold(mutex);
-      CAPTURE(names[i]);
-      CHECK(wrong == "");
-    }
-  };
-  std::thread other(work);  // runs wait more than they compute
-  work();
-  other.join();
+  TwoAtOnce(
+      names.size(), [&](size_t i) { return KilledAt(names[i]); },
+      [&](size_t i, const std::string& wrong) {
+        CAPTURE(names[i]);
+        CHECK(wrong == "");
+      });
 }
 
 TEST_CASE(
@@ -373,20 +366,13 @@ TEST_CASE("replica: a ps 0 that does not come back ends the run, and ps 1 saves 
       {"stops", CountedModel::kDense, "async", 3, true, true, false, false, /*stops=*/true},
       {"local", CountedModel::kDense, "sync", 3, /*by_hand=*/false},
       {"local, two ps", CountedModel::kRange, "async", 2, false, true, false, false, false, true}};
-  std::atomic<size_t> next{0};
-  std::mutex mutex;
-  const auto work = [&] {
-    for (size_t i; (i = next++) < all.size();) {
-      const std::string wrong = WrongWithout(all[i]);
-      const std::lock_guard<std::mutex> hold(mutex);
-      const std::string which = all[i].what;
-      CAPTURE(which);
-      CHECK(wrong == "");
-    }
-  };
-  std::thread other(work);  // runs wait more than they compute
-  work();
-  other.join();
+  TwoAtOnce(
+      all.size(), [&](size_t i) { return WrongWithout(all[i]); },
+      [&](size_t i, const std::string& wrong) {
+        const std::string which = all[i].what;
+        CAPTURE(which);
+        CHECK(wrong == "");
+      });
 }
 
 TEST_CASE("replica: a run that loses ps 0 and another ps for good ends, wherever ps 1 leads it or not") {

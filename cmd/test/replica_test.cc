@@ -1,12 +1,12 @@
-// failure.replicas: a ps that is killed at any moment takes nothing along, ps 0 in half of the cases. Nobody rolls back, no worker
-// begins anew, and each update is in the final weights once (cmd/testing/counted_job.h). Runs are drawn by
-// seeds: a printed one and those behind it. scripts/replica_kills.sh tries as many as one likes.
+// failure.replicas: a ps that is killed at any moment takes nothing along, ps 0 in half of the cases. Nobody
+// rolls back, no worker begins anew, and each update is in the final weights once
+// (cmd/testing/counted_job.h). Runs are drawn by seeds: a printed one and those behind it.
+// scripts/replica_kills.sh tries as many as one likes.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <signal.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
@@ -14,12 +14,13 @@
 #include <mutex>
 #include <random>
 #include <sstream>
-#include <thread>
+#include <utility>
 
 #include "base/json.h"
 #include "cmd/testing/counted_job.h"
 #include "cmd/testing/job.h"
 #include "cmd/testing/running_job.h"
+#include "cmd/testing/two_at_once.h"
 
 namespace dtrain::testing {
 namespace {
@@ -93,6 +94,7 @@ DrawnRun Draw(uint64_t seed) {
   CountedJob& job = run.job;
   job.model = kModels[seed % 5];
   job.mode = kModes[seed / 5 % 3];
+  job.share = 2;
   const uint64_t turn = seed % 15 + seed / 15;
   run.tcp = turn % 2 == 0;
   const bool kills_worker = turn % 3 == 0;
@@ -321,28 +323,25 @@ TEST_CASE("replica: of a ps that is killed no update is lost and none is applied
   const Round round;
   fmt::print("replica kills: seeds {} to {}\n", round.seeds.front(), round.seeds.back());
   Undisturbed undisturbed;
-  std::atomic<size_t> next{0};
-  std::mutex mutex;
   size_t faults = 0;
   int kills = 0;
-  const auto work = [&] {
-    for (size_t i; (i = next++) < round.seeds.size();) {
-      const DrawnRun run = Draw(round.seeds[i]);
-      const TimePoint begun = Clock::now();
-      const Verdict verdict = Try(run, &undisturbed);
-      const std::lock_guard<std::mutex> hold(mutex);
-      kills += verdict.kills;
-      faults += verdict.fault.empty() ? 0 : 1;
-      if (!round.by_hand && verdict.fault.empty()) continue;
-      fmt::print("seed {}: {}; {} kills, {:.1f} s: {}\n", round.seeds[i],
-                 verdict.fault.empty() ? "exact" : verdict.fault, verdict.kills,
-                 std::chrono::duration<double>(Clock::now() - begun).count(), run.Text());
-      fflush(stdout);
-    }
-  };
-  std::thread other(work);  // runs wait more than they compute
-  work();
-  other.join();
+  TwoAtOnce(
+      round.seeds.size(),
+      [&](size_t i) {
+        const TimePoint begun = Clock::now();
+        const Verdict verdict = Try(Draw(round.seeds[i]), &undisturbed);
+        return std::make_pair(verdict, SecondsSince(begun));
+      },
+      [&](size_t i, const auto& tried) {
+        const auto& [verdict, seconds] = tried;
+        kills += verdict.kills;
+        faults += verdict.fault.empty() ? 0 : 1;
+        if (!round.by_hand && verdict.fault.empty()) return;
+        fmt::print("seed {}: {}; {} kills, {:.1f} s: {}\n", round.seeds[i],
+                   verdict.fault.empty() ? "exact" : verdict.fault, verdict.kills, seconds,
+                   Draw(round.seeds[i]).Text());
+        fflush(stdout);
+      });
   fmt::print("replica kills: {} ps killed\n", kills);
   fmt::print("replica kills: {} of {} are at fault\n", faults, round.seeds.size());
   CHECK(faults == 0);

@@ -26,18 +26,19 @@ struct Rows {
   int64_t rows, batch, epochs;
 };
 
+int64_t Epochs(const CountedJob& job, int64_t otherwise) { return otherwise * job.length / job.share; }
+
 Rows RowsOf(const CountedJob& job) {
   const bool sync = job.mode == "sync";
-  const int64_t times = job.length;
   switch (job.model) {
     case CountedModel::kDense:
       return {job.trains ? 3000 : 16, job.trains ? 10 : 1, 0};
     case CountedModel::kWideDeep:
-      return job.trains ? Rows{3000, 50, 40 * times} : Rows{600, 4, (sync ? 80 : 120) * times};
+      return job.trains ? Rows{3000, 50, Epochs(job, 40)} : Rows{600, 4, Epochs(job, sync ? 80 : 120)};
     case CountedModel::kRange:
-      return job.trains ? Rows{3000, 50, 60 * times} : Rows{3000, 5, (sync ? 20 : 30) * times};
+      return job.trains ? Rows{3000, 50, Epochs(job, 60)} : Rows{3000, 5, Epochs(job, sync ? 20 : 30)};
     case CountedModel::kHash:
-      return job.trains ? Rows{3000, 50, 60 * times} : Rows{960, 1, (sync ? 12 : 20) * times};
+      return job.trains ? Rows{3000, 50, Epochs(job, 60)} : Rows{960, 1, Epochs(job, sync ? 12 : 20)};
   }
   DT_CHECK(false);
 }

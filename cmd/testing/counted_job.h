@@ -24,6 +24,7 @@ struct CountedJob {
   int64_t workers = 3;
   int64_t in_flight = 1;
   int64_t length = 1;  // times as many steps as otherwise
+  int64_t share = 1;   // and of tables the so many-th part of them
   // Gradients are those of real rows and an optimizer with slots: of sync alone, where the bits tell.
   bool trains = false;
   bool clips_norm = false;  // of one that trains
