@@ -89,7 +89,7 @@ TEST_CASE("elastic: a worker that wakes after it was given up exits 4, and the o
 void CheckDoneWithoutWorker0(const std::string& mode) {
   CAPTURE(mode);
   AdoptOrphans();
-  const LocalJob job(DigitsJob("kind: softmax", 20000, 1000, "batch_size: 200, steps: 3000, mode: " + mode) +
+  const LocalJob job(DigitsJob("kind: softmax", 4000, 300, "batch_size: 200, steps: 3000, mode: " + mode) +
                      "eval: {every_steps: 100}\n"
                      "hooks: {log_every_steps: 10}\n"
                      "failure: {detect_s: 2}\n");

@@ -8,19 +8,18 @@
 #include <signal.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <map>
-#include <mutex>
 #include <random>
 #include <sstream>
-#include <thread>
+#include <utility>
 
 #include "base/json.h"
 #include "cmd/testing/job.h"
+#include "cmd/testing/two_at_once.h"
 
 namespace dtrain::testing {
 namespace {
@@ -62,8 +61,8 @@ struct Round {
   std::string split = "dynamic";
   bool by_hand = false, quiet = false;
 
-  // Some 20 s on two cores.
-  static constexpr uint64_t kSeeds = 48;
+  // Some 10 s on two cores: each harm twice.
+  static constexpr uint64_t kSeeds = 24;
 
   Round() {
     uint64_t first = std::random_device()() % 1000000, last = first + kSeeds - 1;
@@ -385,31 +384,28 @@ Verdict Try(const DrawnRun& run) {
 TEST_CASE("exact rows: of every epoch each row is applied once on every ps, whoever is killed when") {
   const Round round;
   fmt::print("exact rows: seeds {} to {}\n", round.seeds.front(), round.seeds.back());
-  std::atomic<size_t> next{0};
-  std::mutex mutex;
   size_t hit = 0, faults = 0;
   int64_t again = 0, told = 0;
-  const auto work = [&] {
-    for (size_t i; (i = next++) < round.seeds.size();) {
-      const DrawnRun run = Draw(round.seeds[i], round);
-      const TimePoint begun = Clock::now();
-      const Verdict verdict = Try(run);
-      const std::lock_guard<std::mutex> hold(mutex);
-      hit += verdict.hit ? 1 : 0;
-      again += verdict.again;
-      told += verdict.told;
-      faults += verdict.fault.empty() ? 0 : 1;
-      if (!round.by_hand && verdict.fault.empty()) continue;
-      fmt::print("seed {}: {}; {:.1f} s: {}\n", round.seeds[i],
-                 verdict.fault.empty() ? "exact" : verdict.fault,
-                 std::chrono::duration<double>(Clock::now() - begun).count(), run.Text());
-      if (!verdict.fault.empty()) fmt::print("{}", run.Job("DIRECTORY"));
-      fflush(stdout);
-    }
-  };
-  std::thread other(work);  // runs wait more than they compute
-  work();
-  other.join();
+  TwoAtOnce(
+      round.seeds.size(),
+      [&](size_t i) {
+        const TimePoint begun = Clock::now();
+        const Verdict verdict = Try(Draw(round.seeds[i], round));
+        return std::make_pair(verdict, SecondsSince(begun));
+      },
+      [&](size_t i, const auto& tried) {
+        const auto& [verdict, seconds] = tried;
+        hit += verdict.hit ? 1 : 0;
+        again += verdict.again;
+        told += verdict.told;
+        faults += verdict.fault.empty() ? 0 : 1;
+        if (!round.by_hand && verdict.fault.empty()) return;
+        const DrawnRun run = Draw(round.seeds[i], round);
+        fmt::print("seed {}: {}; {:.1f} s: {}\n", round.seeds[i],
+                   verdict.fault.empty() ? "exact" : verdict.fault, seconds, run.Text());
+        if (!verdict.fault.empty()) fmt::print("{}", run.Job("DIRECTORY"));
+        fflush(stdout);
+      });
   fmt::print("exact rows: {} of {} runs are at fault; in {} somebody was killed; {} steps were given again\n",
              faults, round.seeds.size(), hit, again);
   CHECK(faults == 0);

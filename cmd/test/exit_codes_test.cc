@@ -223,7 +223,7 @@ TEST_CASE("exit codes: a result that cannot be written leaves the code of a run 
   const LocalJob killed(EndlessJob());
   const auto run = killed.Start();
   CheckCodeWithoutResult(*run, killed.result, 4, [&] { kill(ChildOf(*run, "ps", 0), SIGKILL); });
-  const LocalJob done(LongJob("steps: 3000"));
+  const LocalJob done(LongJob("steps: 1000"));
   const auto ended = done.Start();
   CheckCodeWithoutResult(*ended, done.result, 1, [] {});
 }

@@ -22,7 +22,7 @@
 namespace dtrain::testing {
 namespace {
 
-constexpr int kLines = 10000;
+constexpr int kLines = 3000;
 
 // Lines of all that the format has and that Vowpal Wabbit reads without a warning.
 class LineMaker {
@@ -189,7 +189,7 @@ void Compare(const std::string& mode, const DataConfig& data, double tolerance) 
   CHECK(features > 4 * kLines);
 }
 
-TEST_CASE("vw: labels, weights, tags and features of 10,000 lines are those that Vowpal Wabbit finds") {
+TEST_CASE("vw: labels, weights, tags and features of 3,000 lines are those that Vowpal Wabbit finds") {
   if (Python().empty()) return;
   // Its own reading of a number multiplies by rounded powers of ten in float32.
   constexpr double kSteps = 4e-7;
@@ -201,7 +201,7 @@ TEST_CASE("vw: labels, weights, tags and features of 10,000 lines are those that
   }
 }
 
-TEST_CASE("vw: pairs of features of 10,000 lines are those that Vowpal Wabbit makes with -q") {
+TEST_CASE("vw: pairs of features of 3,000 lines are those that Vowpal Wabbit makes with -q") {
   if (Python().empty()) return;
   constexpr double kSixDigits = 6e-6;
   DataConfig data;

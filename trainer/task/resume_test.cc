@@ -67,7 +67,8 @@ TEST_CASE("resume: 100 steps are 50 and 50 more, for each optimizer and any numb
     Config first = Rounds(2, 2, 50, saved.path());
     Use(kind, &first);
     CHECK(Run(first).model_crc != expected.model_crc);
-    for (const int ps : {1, 2, 3, 5}) {
+    const bool odd = static_cast<int>(kind) % 2 == 1;  // two of the numbers for each
+    for (const int ps : {odd ? 1 : 2, odd ? 3 : 5}) {
       CAPTURE(static_cast<int>(kind));
       CAPTURE(ps);
       Directory copy;

@@ -134,21 +134,21 @@ void OwnDisk(See see, TaskId task, Config* config) {
 
 TEST_CASE(
     "shared checkpoint: whether all ps see the directory, some or none, any number restores the same bits") {
+  int turn = 0;  // each model with each of See, and these with each number of ps
   for (const auto& job : {SharedRun, SparseRun, HashRun, JointRun, JointHashRun}) {
     const std::string undisturbed = *Run(job(2, OptimizerKind::kAdam, kSteps, "")).model_crc;
+    ++turn;
     for (const See see : {See::kAll, See::kSome, See::kNone}) {
-      for (const int saves : {1, 2, 3}) {
-        CAPTURE(static_cast<int>(see));
-        CAPTURE(saves);
-        const std::string dir = testing::NewDirectory();
-        const auto own = [see](TaskId task, Config* config) { OwnDisk(see, task, config); };
-        const RunSummary first = RunEach(job(saves, OptimizerKind::kAdam, 5, dir), own);
-        CHECK(first.checkpoint == dir + "/step-000000005");
-        CHECK(NamesIn(dir) == std::vector<std::string>{"step-000000000", "step-000000005"});
-        const int restores = saves % 3 + 1;
-        CHECK(RunEach(job(restores, OptimizerKind::kAdam, kSteps, dir), own).model_crc == undisturbed);
-        CHECK_FALSE(std::filesystem::exists(dir + "-of-no-one"));
-      }
+      const int saves = (static_cast<int>(see) + turn) % 3 + 1, restores = saves % 3 + 1;
+      CAPTURE(static_cast<int>(see));
+      CAPTURE(saves);
+      const std::string dir = testing::NewDirectory();
+      const auto own = [see](TaskId task, Config* config) { OwnDisk(see, task, config); };
+      const RunSummary first = RunEach(job(saves, OptimizerKind::kAdam, 5, dir), own);
+      CHECK(first.checkpoint == dir + "/step-000000005");
+      CHECK(NamesIn(dir) == std::vector<std::string>{"step-000000000", "step-000000005"});
+      CHECK(RunEach(job(restores, OptimizerKind::kAdam, kSteps, dir), own).model_crc == undisturbed);
+      CHECK_FALSE(std::filesystem::exists(dir + "-of-no-one"));
     }
   }
 }
@@ -191,6 +191,7 @@ RunSummary RunDeltas(int ps, int64_t steps, const std::string& dir, See see = Se
 std::string Step(const std::string& dir, int64_t step) { return dir + "/" + CheckpointName(step); }
 
 TEST_CASE("shared checkpoint: deltas follow one of all rows, and any number of ps restores the same bits") {
+  int turn = 0;  // of the numbers of ps that save
   for (const auto& [job, see] : {std::pair<Job, See>(SparseRun, See::kAll),
                                  {SparseRun, See::kNone},
                                  {JointRun, See::kAll},
@@ -200,7 +201,8 @@ TEST_CASE("shared checkpoint: deltas follow one of all rows, and any number of p
                                  {JointHashRun, See::kNone}}) {
     const std::string undisturbed = *Run(job(2, OptimizerKind::kAdam, kSteps, "")).model_crc;
     const auto own = [seen = see](TaskId task, Config* config) { OwnDisk(seen, task, config); };
-    for (const int saves : {1, 2, 3, 5}) {
+    turn ^= 1;
+    for (const int saves : {1 + turn, 3 + 2 * turn}) {
       CAPTURE(static_cast<int>(see));
       CAPTURE(saves);
       const std::string dir = testing::NewDirectory();
@@ -306,7 +308,7 @@ TEST_CASE(
     "evaluation") {
   for (const TrainMode mode : {TrainMode::kAsync, TrainMode::kSync, TrainMode::kSsp}) {
     const std::string dir = testing::NewDirectory();
-    Config config = SharedRun(2, OptimizerKind::kSgd, 200, dir);
+    Config config = SharedRun(2, OptimizerKind::kSgd, 60, dir);
     config.train.mode = mode;
     config.data.test = config.data.train;
     config.data.test.rows = 4;
@@ -319,10 +321,10 @@ TEST_CASE(
     const auto own = [](TaskId task, Config* own_config) { OwnDisk(See::kNone, task, own_config); };
     const RunSummary summary = RunEach(config, own, options);
     CHECK(summary.status == "done");
-    CHECK(summary.global_step == 200);
+    CHECK(summary.global_step == 60);
     CHECK(summary.lost_workers == std::vector<int64_t>{0});
     CHECK(summary.test.loss.has_value());
-    CHECK(summary.checkpoint == dir + "/step-000000200");
+    CHECK(summary.checkpoint == dir + "/step-000000060");
     CHECK(std::filesystem::exists(*summary.checkpoint + "/manifest"));
     CHECK(NamesIn(dir).size() == 3);
   }
