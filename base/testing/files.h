@@ -1,9 +1,9 @@
 // Files for tests. Thread: any.
 #pragma once
 
+#include <cstddef>
 #include <cstdlib>
 #include <fstream>
-#include <iterator>
 #include <string>
 
 #include "base/check.h"
@@ -18,10 +18,14 @@ inline std::string NewDirectory() {
   return path;
 }
 
-// Returns the content of a file; empty if it cannot be opened.
+// Returns the content of a file; empty if it cannot be opened. In large pieces: tests are not optimised.
 inline std::string FileContent(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  return std::string(std::istreambuf_iterator<char>(file), {});
+  std::string content;
+  for (char piece[1 << 16]; file.read(piece, sizeof piece), file.gcount() > 0;) {
+    content.append(piece, static_cast<size_t>(file.gcount()));
+  }
+  return content;
 }
 
 }  // namespace dtrain::testing
