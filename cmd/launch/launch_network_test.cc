@@ -42,7 +42,7 @@ TEST_CASE("launch over machines: with failure.restarts a run whose link is cut a
   SshNetwork network;
   if (!network.running()) return;
   const LaunchJob job =
-      Job(LongJob("mode: sync, steps: 3000") + "failure: {worker_lost: wait, restarts: 5}\n", network);
+      Job(LongJob("mode: sync, steps: 1200") + "failure: {worker_lost: wait, restarts: 5}\n", network);
   const auto run = job.Start();
   REQUIRE(run->WaitForLine("worker 0@host1 | epoch"));  // on the machine that is cut off
   network.hosts().Cut(1);
@@ -56,7 +56,7 @@ TEST_CASE("launch over machines: with failure.restarts a run whose link is cut a
   const Json result = ReadResult(job.result), local = RunLocal(job.config, {});
   REQUIRE(local.is_object());
   CHECK(result.at("status") == "done");
-  CHECK(result.at("global_step") == 3000);
+  CHECK(result.at("global_step") == 1200);
   CHECK(result.at("model_crc") == local.at("model_crc"));
 }
 

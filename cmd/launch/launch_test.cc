@@ -281,7 +281,7 @@ TEST_CASE("launch: with failure.restarts a run goes on where a worker is killed,
   if (!server.running()) return;
   for (const bool connection : {false, true}) {
     CAPTURE(connection);
-    const int64_t steps = connection ? 4000 : 600;
+    const int64_t steps = connection ? 1500 : 600;
     const LaunchJob job =
         Job(LongJob(fmt::format("steps: {}", steps)) + "failure: {worker_lost: wait, restarts: 1}\n", server);
     const auto run = job.Start();

@@ -163,22 +163,22 @@ TEST_CASE(
     int64_t in_flight;
     int64_t steps;
     bool clips;
-    bool same_bits;
+    std::vector<int> ps;  // with several numbers: the bits are the same
   } cases[] = {
-      {"one worker", TrainMode::kAsync, 1, 1, 3, false, true},
-      {"open exchanges", TrainMode::kAsync, 3, 2, 5, false, false},
-      {"rounds", TrainMode::kSync, 3, 1, 3, false, true},
-      {"rounds, clipped", TrainMode::kSync, 3, 1, 2, true, true},
-      {"in lockstep", TrainMode::kSsp, 3, 1, 6, false, false},
-      {"in lockstep, the last step is one worker's", TrainMode::kSsp, 3, 1, 4, false, false},
-      {"in lockstep, the last ones are two workers'", TrainMode::kSsp, 3, 2, 5, false, false},
+      {"one worker", TrainMode::kAsync, 1, 1, 3, false, {1, 2}},
+      {"open exchanges", TrainMode::kAsync, 3, 2, 5, false, {1}},
+      {"rounds", TrainMode::kSync, 3, 1, 3, false, {1, 2}},
+      {"rounds, clipped", TrainMode::kSync, 3, 1, 2, true, {1, 2}},
+      {"in lockstep", TrainMode::kSsp, 3, 1, 6, false, {2}},
+      {"in lockstep, the last step is one worker's", TrainMode::kSsp, 3, 1, 4, false, {1}},
+      {"in lockstep, the last ones are two workers'", TrainMode::kSsp, 3, 2, 5, false, {2}},
   };
   for (const auto& each : cases) {
     CAPTURE(each.name);
     std::string crc;
-    for (const int ps : {1, 2}) {
+    for (const int ps : each.ps) {
       Config config = LinearCluster(ps, each.workers, each.steps);
-      config.model.inputs = 20 * kBlockValues;
+      config.model.inputs = 18 * kBlockValues;
       config.failure.detect_s = 20;  // under a sanitizer a round of 20 MiB takes seconds
       config.train.mode = each.mode;
       config.train.in_flight = each.in_flight;
@@ -187,7 +187,7 @@ TEST_CASE(
       const RunSummary summary = Run(each.clips ? Clipping(config, 1) : config);
       CHECK(summary.global_step == each.steps);
       if (crc.empty()) crc = *summary.model_crc;
-      if (each.same_bits) CHECK(*summary.model_crc == crc);
+      CHECK(*summary.model_crc == crc);
     }
   }
 }
