@@ -161,7 +161,7 @@ TEST_CASE(
     Losses losses;
     losses.tcp = false;
     losses.failure = "detect_s: 5, wait_s: 60, restarts: 2";
-    Running run(JobOf(CountedModel::kRange, "async", 2), losses);
+    Running run(JobOf(CountedModel::kRange, "async"), losses);
     run.job.Start();
     REQUIRE(run.job.WaitFor(kCounts, 3));
     CHECK(run.job.Signal({"ps", ps}, SIGSTOP));
@@ -178,7 +178,7 @@ TEST_CASE(
     "place") {
   Losses losses;
   losses.failure = "detect_s: 5, wait_s: 120";
-  Running run(JobOf(CountedModel::kRange, "async", 2), losses);
+  Running run(JobOf(CountedModel::kRange, "async"), losses);
   run.job.Start();
   REQUIRE(run.job.WaitFor(kCounts, 3));
   CHECK(run.job.Signal({"ps", 1}, SIGSTOP));
@@ -220,7 +220,7 @@ TEST_CASE(
     losses.saves = gone.saves;
     losses.keys = gone.keys;
     losses.failure = gone.stops ? "detect_s: 5, wait_s: 120" : "detect_s: 5, wait_s: 2";
-    CountedJob job = JobOf(gone.model, gone.mode, 2);
+    CountedJob job = JobOf(gone.model, gone.mode, gone.model == CountedModel::kDense ? 2 : 1);
     const bool each = gone.model == CountedModel::kDense;  // step is in each weight
     if (each) job.split = "shard";
     Running run(job, losses);
@@ -285,7 +285,7 @@ std::string WrongWithout(const Leaderless& gone) {
   losses.failure = !gone.by_hand ? "detect_s: 100, wait_s: 100"
                    : gone.stops  ? "detect_s: 5, wait_s: 120"
                                  : "detect_s: 5, wait_s: 2";
-  CountedJob job = JobOf(gone.model, gone.mode, 2);
+  CountedJob job = JobOf(gone.model, gone.mode, gone.model == CountedModel::kDense ? 2 : 1);
   const bool each = gone.model == CountedModel::kDense;  // step is in each weight
   if (each) job.split = "shard";
   Running run(job, losses);
