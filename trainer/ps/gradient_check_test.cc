@@ -36,7 +36,7 @@ class Ps : public PsFixture {
  public:
   explicit Ps(const Config& config = LinearCluster(1, 1, 10)) : PsFixture(config) {}
   std::string Judge(const Pushed& pushed) {
-    const GradientCheck check(config, {Role::kPs, 0}, layout, shard, rule);
+    const GradientCheck check(config, {Role::kPs, 0}, shard, rule);
     const std::string wrong = check.WhyNot(*members.Worker(0), pushed.push(), pushed.gradient());
     if (wrong.empty()) check.CheckFinite(*members.Worker(0), pushed.push(), pushed.gradient());
     return wrong;
@@ -73,7 +73,7 @@ TEST_CASE("gradient check: values come in the form of net.compress.push, and in 
         "block 0 of 1 row has 8 bytes, that of ps 0 has 4");
   const Pushed two(1, 1, 0, 0, net::Compression::kBf16);
   Ps ps(config);
-  const GradientCheck check(ps.config, {Role::kPs, 0}, ps.layout, ps.shard, ps.rule);
+  const GradientCheck check(ps.config, {Role::kPs, 0}, ps.shard, ps.rule);
   CHECK(check.WhyNot(*ps.members.Worker(0), two.push(), two.gradient()).empty());
 }
 
@@ -88,7 +88,7 @@ TEST_CASE("gradient check: bytes that are not those of the checksum are refused"
 TEST_CASE("gradient check: without initial values there is nothing to apply it to") {
   Ps ps;
   const Shard fresh(MakeParts(ps.config, ps.layout, 0));
-  const GradientCheck check(ps.config, {Role::kPs, 0}, ps.layout, fresh, ps.rule);
+  const GradientCheck check(ps.config, {Role::kPs, 0}, fresh, ps.rule);
   const Pushed pushed;
   CHECK(check.WhyNot(*ps.members.Worker(0), pushed.push(), pushed.gradient()) ==
         "there are no initial values yet");

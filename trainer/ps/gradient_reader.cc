@@ -19,7 +19,7 @@ std::string GradientReader::Read(Member& member, uint64_t request, const wire::P
   if (std::string wrong = check_.WhyNot(member, push, net::Tensor(*message, push)); !wrong.empty())
     return wrong;
   if (!Decompress(member, push, message)) return kOutOfOrder;
-  check_.CheckFinite(member, push, net::Tensor(*message, push));
+  check_.CheckFinite(member, push, rule_.GradientOf(member, push, *message));
   return TakeRead(member, request, push, *message);
 }
 
@@ -43,13 +43,10 @@ std::string GradientReader::TakeRead(Member& member, uint64_t request, const wir
 bool GradientReader::Decompress(const Member& member, const wire::Push& push, net::Message* message) {
   const auto form = static_cast<net::Compression>(push.form());
   if (form == net::Compression::kNone || push.examples() == 0) return true;
-  RowDesk::Parts parts{net::Tensor(*message, push), {}};
-  size_t bytes = shard_.bytes(push.block());
-  if (const TableLayout* const table = shard_.table(push.block())) {
-    RowDesk::Split(parts.values, push.key_bytes(), &parts);
-    bytes = rule_.rows().KeysNamedBy(member.task.index, push)->size() * static_cast<size_t>(table->width()) *
-            sizeof(float);
-  }
+  const size_t rows = rule_.rows().KeysNamedBy(member.task.index, push)->size();
+  const size_t bytes = shard_.bytes(push.block(), rows);
+  RowDesk::Parts parts;
+  RowDesk::Split(net::Tensor(*message, push), push.key_bytes(), &parts);
   const net::LentBuffer& values = decompressed_.Free(bytes + parts.keys.size);
   if (!net::Decompress(form, parts.values.data, parts.values.size,
                        static_cast<int64_t>(bytes / sizeof(float)), values.floats())) {
@@ -68,8 +65,7 @@ std::string GradientReader::TakeKeys(const Member& member, uint64_t request, int
   const TableLayout* const table = shard_.table(block);
   if (table == nullptr) return std::string();
   // Few bytes may name many rows: bounded are their answer, and their keys as they are kept here.
-  const size_t bytes =
-      count * std::max(static_cast<size_t>(table->width()) * sizeof(float), table->key_bytes());
+  const size_t bytes = std::max(shard_.bytes(block, count), count * table->key_bytes());
   if (bytes > static_cast<size_t>(config_.net.max_message_mb) << 20) {
     return fmt::format("it asks for {} rows, {} MiB, and net.max_message_mb = {}", count, bytes >> 20,
                        config_.net.max_message_mb);
@@ -84,7 +80,6 @@ std::string GradientReader::TakeKeys(const Member& member, uint64_t request, con
 
 std::string GradientReader::TakeKeys(const Member& member, uint64_t request, const wire::Push& push,
                                      net::TensorView payload, uint64_t of) {
-  if (shard_.table(push.block()) == nullptr) return std::string();
   RowDesk::Parts parts;
   if (!RowDesk::Split(payload, push.key_bytes(), &parts)) {
     return fmt::format("its {} bytes are fewer than the {} of its keys", payload.size, push.key_bytes());

@@ -9,7 +9,6 @@
 #include "net/codec.h"
 #include "net/lent_buffer.h"
 #include "trainer/config/cluster_config.h"
-#include "trainer/model/layout.h"
 #include "trainer/ps/gradient_check.h"
 #include "trainer/ps/task_table.h"
 #include "trainer/ps/update_rule.h"
@@ -20,9 +19,8 @@ namespace dtrain {
 class GradientReader {
  public:
   // The arguments outlive this.
-  GradientReader(const Config& config, TaskId self, const Layout& layout, const Shard& shard,
-                 UpdateRule& rule)
-      : config_(config), shard_(shard), rule_(rule), check_(config, self, layout, shard, rule) {}
+  GradientReader(const Config& config, TaskId self, const Shard& shard, UpdateRule& rule)
+      : config_(config), shard_(shard), rule_(rule), check_(config, self, shard, rule) {}
 
   // Returns why the gradient may not be applied; empty: `message` has float32 in the place of what came, and
   // behind them the keys, as they are. Throws what GradientCheck::CheckFinite() does.

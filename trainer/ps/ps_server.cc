@@ -49,7 +49,7 @@ PsServer::PsServer(const PsTask& task, const MakeLeader& make_leader, RunHistory
                [this] { return leader_->SeesDirectory(); },
                [this](uint64_t number, Piece piece) { leader_->AskForPiece(number, piece); },
                [this](const FillOutcome& outcome) { leader_->OnFilled(outcome); }}),
-      gradients_(config_, task.self, task.layout, shard_, *rule_),
+      gradients_(config_, task.self, shard_, *rule_),
       tick_(std::min<milliseconds>(Heartbeat::Interval(config_.failure.detect_s), milliseconds(50))),
       dropped_(log_, "dropped frames"),
       dropped_of_strangers_(log_, "dropped frames of strangers") {
@@ -316,8 +316,8 @@ void PsServer::Record(Member& member, uint64_t request, const wire::Push& push, 
     return link_->Push(member, request, push, std::move(payload), as_it_came);
   }
   RowDesk::Parts parts;
-  if (shard_.table(push.block()) == nullptr || !RowDesk::Split(as_it_came, push.key_bytes(), &parts)) return;
-  link_->Keys(member, request, push.block(), push.keys(), parts.keys);
+  if (RowDesk::Split(as_it_came, push.key_bytes(), &parts))
+    link_->Keys(member, request, push.block(), push.keys(), parts.keys);
 }
 
 void PsServer::OnDone(Member& member, uint64_t request) {
@@ -348,9 +348,7 @@ void PsServer::OnPull(Member& member, uint64_t request, bool repeated, const wir
     return repeated ? DropFrame(member.node, kBadKeys) : RefuseRequest(member, request, "a pull", wrong);
   }
   if (!link_) return AnswerPull(member, request, repeated, pull);
-  if (shard_.table(pull.block()) != nullptr && !pull.read()) {
-    link_->Keys(member, request, pull.block(), pull.keys(), net::Tensor(message, pull));
-  }
+  if (!pull.read()) link_->Keys(member, request, pull.block(), pull.keys(), net::Tensor(message, pull));
   link_->ExpectRecord();
   AnswerPull(member, request, repeated, pull);
   if (member.settled < request && !rule_->Waits(member, pull.block())) {

@@ -106,7 +106,7 @@ net::Message CopyItems::MakeKeys(const Keys& of, const net::Envelope& envelope, 
 }
 
 RecordReader::RecordReader(const PsState& state)
-    : state_(state), gradients_(state.config, state.ps, state.layout, state.shard, state.rule) {}
+    : state_(state), gradients_(state.config, state.ps, state.shard, state.rule) {}
 
 std::string RecordReader::Take(const wire::Envelope& envelope, net::Message* record) {
   switch (envelope.body_type()) {
@@ -156,13 +156,10 @@ std::string RecordReader::TakeRound(const wire::ReplicaRound& round, const net::
   if (round.what() == wire::RoundRecord::Sum) {
     RowDesk::Parts parts;
     if (!RowDesk::Split(payload, round.key_bytes(), &parts)) return "its keys have more bytes than it has";
-    size_t bytes = shard.bytes(block);
-    if (const TableLayout* const table = shard.table(block)) {
-      std::string wrong = DecodeKeys(parts.keys, round.keys(), shard.BlockRows(block), &keys_);
-      if (!wrong.empty()) return wrong;
-      sum.keys = keys_;
-      bytes = keys_.size() * static_cast<size_t>(table->width()) * sizeof(float);
-    }
+    std::string wrong = DecodeKeys(parts.keys, round.keys(), shard.BlockRows(block), &keys_);
+    if (!wrong.empty()) return wrong;
+    sum.keys = keys_;
+    const size_t bytes = shard.bytes(block, keys_.size());
     if (parts.values.size != bytes) {
       return fmt::format("block {} has {} bytes, and must have {}", block, parts.values.size, bytes);
     }

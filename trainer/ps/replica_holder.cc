@@ -37,7 +37,7 @@ ReplicaHolder::Shadow::Shadow(const PsTask& task, int of, Outbox& to_leader)
       outbox(task.channel, MaxOpenRequests(MaxOpenBlocks(task.config.train, shard.block_count()))),
       rule(MakeUpdateRule({task.config, shard, members, outbox})),
       reader(StateOf(task, of, *this)),
-      gradients(task.config, {Role::kPs, of}, task.layout, shard, *rule),
+      gradients(task.config, {Role::kPs, of}, shard, *rule),
       keeper({task.config, shard, *rule, to_leader, task.layout, of, task.log, /*of_replica=*/true}),
       records(shard.has_table() || HasFreeProcessor(task.config.cluster, task.self.index),
               [this](net::Message& record) { Apply(record); }) {

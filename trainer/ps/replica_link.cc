@@ -300,7 +300,7 @@ void ReplicaLink::Push(const Member& member, uint64_t request, const wire::Push&
 
 void ReplicaLink::Keys(const Member& member, uint64_t request, int64_t block, uint32_t count,
                        net::TensorView keys) {
-  if (!records()) return;
+  if (!records() || parts_.state.shard.table(block) == nullptr) return;
   net::PullHead head;
   head.block = static_cast<uint32_t>(block);
   head.keys = count;
@@ -326,13 +326,10 @@ void ReplicaLink::Round(int64_t block, uint64_t number, bool applies, RoundSum s
               : sum.values.data == nullptr ? wire::RoundRecord::Version
                                            : wire::RoundRecord::Sum;
   for (const Member* member : exchanges) head.exchanges.push_back(ExchangeOf(*member));
-  const TableLayout* const table = parts_.state.shard.table(block);
-  if (table == nullptr || sum.values.data == nullptr) {
-    return Send(envelope, encoder_.Round(envelope, head, sum.values), number);
-  }
+  if (sum.keys.size == 0) return Send(envelope, encoder_.Round(envelope, head, sum.values), number);
   // The sum of rows and behind it their keys, in one frame.
   head.keys = static_cast<uint32_t>(sum.keys.size);
-  std::vector<std::byte> packed(sum.values.size + MaxKeyBytes(head.keys, *table));
+  std::vector<std::byte> packed(sum.values.size + MaxKeyBytes(head.keys, *parts_.state.shard.table(block)));
   std::copy_n(static_cast<const std::byte*>(sum.values.data), sum.values.size, packed.data());
   head.key_bytes = static_cast<uint32_t>(
       EncodeKeys(sum.keys, parts_.state.shard.BlockRows(block), packed.data() + sum.values.size));

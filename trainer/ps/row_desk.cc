@@ -48,6 +48,7 @@ void RowDesk::Drop(Asked asked) {
 }
 
 RowDesk::Keys RowDesk::Find(int worker, int64_t block, uint64_t request) const {
+  if (shard_.table(block) == nullptr) return none_;
   const Lists& lists = lists_[IndexOf(worker, block)];
   if (lists.read.keys != nullptr && lists.read.request == request) return lists.read.keys;
   const auto found = std::find_if(lists.kept.rbegin(), lists.kept.rend(),
@@ -67,12 +68,10 @@ bool RowDesk::Split(net::TensorView payload, size_t key_bytes, Parts* parts) {
   return true;
 }
 
-BlockGradient GradientIn(const net::Message& message, const wire::Push& push, const KeyList* keys) {
-  const net::TensorView payload = net::Tensor(message, push);
-  if (keys == nullptr) return payload;
+BlockGradient GradientIn(const net::Message& message, const wire::Push& push, const KeyList& keys) {
   RowDesk::Parts parts;
-  RowDesk::Split(payload, push.key_bytes(), &parts);
-  return {parts.values, *keys};
+  RowDesk::Split(net::Tensor(message, push), push.key_bytes(), &parts);
+  return {parts.values, keys};
 }
 
 }  // namespace dtrain

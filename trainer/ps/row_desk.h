@@ -30,12 +30,10 @@ class RowDesk {
   // are here.
   std::string Take(int worker, int64_t block, uint64_t request, net::TensorView keys, uint32_t count,
                    bool keeps, uint64_t of = 0);
-  // The keys of a request; null: they are not here.
+  // The keys of a request; null: they are not here. A block of no table has an empty list for all requests.
   Keys Find(int worker, int64_t block, uint64_t request) const;
-  // The keys of the rows that a gradient is of; null: they are not here, or it is of no table.
-  Keys KeysNamedBy(int worker, const wire::Push& push) const {
-    return shard_.table(push.block()) == nullptr ? nullptr : Find(worker, push.block(), push.of());
-  }
+  // The keys of the rows that a gradient is of.
+  Keys KeysNamedBy(int worker, const wire::Push& push) const { return Find(worker, push.block(), push.of()); }
   // Calls `visit(worker, block, request, keys)` for the lists that gradients may name, the oldest of each
   // worker and block first.
   template <typename Visit>
@@ -79,12 +77,13 @@ class RowDesk {
   void Drop(Asked asked);
 
   const Shard& shard_;
+  const Keys none_ = std::make_shared<const KeyList>();
   const size_t max_kept_;
   std::vector<Lists> lists_;  // by worker, then block
   std::vector<std::shared_ptr<KeyList>> free_;
 };
 
-// The gradient in a verified message, which is of the rows `keys`; null: of no table.
-BlockGradient GradientIn(const net::Message& message, const wire::Push& push, const KeyList* keys);
+// The gradient in a verified message, which is of the rows `keys`.
+BlockGradient GradientIn(const net::Message& message, const wire::Push& push, const KeyList& keys);
 
 }  // namespace dtrain

@@ -124,25 +124,12 @@ void SnapshotKeeper::OnReadPiece(net::NodeId from, const wire::ReadPiece& read) 
   parts_.outbox.Piece(from, read.number(), piece, sum, *values, parts_.of_replica);
 }
 
-// The weights of a block as they were; unset: they are not here any more.
-std::optional<net::LentBytes> SnapshotKeeper::Lend(const Member& worker, uint64_t request, int64_t block) {
-  Shard& shard = parts_.shard;
-  const Shard::Place& place = shard.At(block);
-  if (place.part->table() == nullptr) {
-    return snapshot_->Lend({place.number, place.block * static_cast<int64_t>(1 + shard.slot_names().size())});
-  }
-  const RowDesk::Keys keys = parts_.rule.rows().Find(worker.task.index, block, request);
-  if (keys == nullptr) return std::nullopt;
-  const net::LentBytes rows = shard.Lend(block, *keys);
-  void* const values = const_cast<void*>(rows.data);
-  if (snapshot_->parts()[place.number]->GoBack(*keys, static_cast<float*>(values))) return rows;
-  rows.release(values, rows.context);
-  return std::nullopt;
-}
-
 void SnapshotKeeper::OnPull(const Member& worker, uint64_t request, const wire::Pull& pull) {
   std::optional<net::LentBytes> weights;
-  if (Kept(pull.snapshot())) weights = Lend(worker, request, pull.block());
+  const RowDesk::Keys keys = parts_.rule.rows().Find(worker.task.index, pull.block(), request);
+  if (Kept(pull.snapshot()) && keys != nullptr) {
+    weights = parts_.shard.LendOf(*snapshot_, pull.block(), *keys);
+  }
   if (!weights) {
     parts_.outbox.Send(worker.node, request, [](auto& builder) {
       return wire::CreateWeights(builder, 0, 0, 0, 0, 0, 0, 0, 0, /*gone=*/true);

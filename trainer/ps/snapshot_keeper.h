@@ -69,7 +69,6 @@ class SnapshotKeeper {
 
  private:
   bool Kept(uint64_t number) const { return snapshot_ && number == number_; }
-  std::optional<net::LentBytes> Lend(const Member& worker, uint64_t request, int64_t block);
   void TakeWhenFinished();
   void TellCost(const SnapshotCost& cost) const;
   std::string WhyGivenUp(const SnapshotCost& cost) const;

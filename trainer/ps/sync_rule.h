@@ -54,7 +54,7 @@ class SyncRule : public UpdateRule {
     bool resumes = false;  // a pull that waits not for a round of its own, but for the block's next version
     TimePoint since;       // unset when it did not wait for other workers
     net::Message message;
-    RowDesk::Keys keys;  // of its gradient, of a table
+    RowDesk::Keys keys;  // of its gradient
   };
   struct Named {
     Member* member;

@@ -56,15 +56,17 @@ bool UpdateRule::waits_for_lost() const { return parts_.config.failure.worker_lo
 void UpdateRule::Send(Member& member, uint64_t request, int64_t block, net::Compression form,
                       Clock::duration held, bool previous) {
   if (parts_.outbox.mute()) return;  // of a replica
-  const bool of_rows = parts_.shard.table(block) != nullptr;
-  const RowDesk::Keys keys = of_rows ? rows_.Find(member.task.index, block, request) : nullptr;
-  if (of_rows && keys == nullptr) return;  // it repeats its question, with the keys
+  const RowDesk::Keys keys = rows_.Find(member.task.index, block, request);
+  if (keys == nullptr) return;  // it repeats its question, with the keys
+  Shard& shard = parts_.shard;
   net::WeightsHead head;
-  head.version = parts_.shard.version(block) - (previous ? 1 : 0);
+  head.version = shard.version(block) - (previous ? 1 : 0);
   head.held_us = Micros(held);
-  head.form = form;
-  const net::LentBytes weights =
-      of_rows ? TakeRows(*keys, member, request, block, previous, &head) : TakeRange(block, previous, &head);
+  head.form = shard.FormOf(block, form);
+  head.checksum = previous ? shard.previous_checksum(block) : shard.checksum(block);
+  net::LentBytes weights = previous ? shard.LendPrevious(block, *keys) : shard.Lend(block, *keys);
+  weights = shard.table(block) != nullptr ? TakeRows(weights, member, request, block, &head)
+                                          : TakeRange(weights, block, &head);
   if (IsLast(block)) head.steps = member.GrantOf(request);
   if (ledger_ != nullptr) {
     head.global_step = static_cast<uint64_t>(ledger_->global_step());
@@ -76,25 +78,19 @@ void UpdateRule::Send(Member& member, uint64_t request, int64_t block, net::Comp
   parts_.outbox.Weights(member.node, request, head, weights);
 }
 
-net::LentBytes UpdateRule::TakeRows(const KeyList& keys, const Member& member, uint64_t request,
-                                    int64_t block, bool previous, net::WeightsHead* head) {
-  Shard& shard = parts_.shard;
-  net::LentBytes rows = previous ? shard.LendPrevious(block, keys) : shard.Lend(block, keys);
+net::LentBytes UpdateRule::TakeRows(const net::LentBytes& rows, const Member& member, uint64_t request,
+                                    int64_t block, net::WeightsHead* head) {
+  net::LentBytes taken = rows;
   if (head->form != net::Compression::kNone) {
     constexpr uint64_t kOfWeights = ~uint64_t{0};  // a gradient of the same request has other numbers
     const CounterRandom random = CounterRandom(static_cast<uint64_t>(member.task.index)).Stream(kOfWeights);
-    rows = compressed_.TakeRows(rows, random.Stream(request).Bits(shard.BlockRows(block).begin));
+    taken = compressed_.TakeRows(rows, random.Stream(request).Bits(parts_.shard.BlockRows(block).begin));
   }
-  if (parts_.config.net.checksum) head->checksum = net::PayloadChecksum(rows.data, rows.size);
-  return rows;
+  if (parts_.config.net.checksum) head->checksum = net::PayloadChecksum(taken.data, taken.size);
+  return taken;
 }
 
-net::LentBytes UpdateRule::TakeRange(int64_t block, bool previous, net::WeightsHead* head) {
-  Shard& shard = parts_.shard;
-  head->checksum = previous ? shard.previous_checksum(block) : shard.checksum(block);
-  const net::LentBytes weights = previous ? shard.LendPrevious(block) : shard.Lend(block);
-  // A tensor that is an address in a device's memory stays one.
-  if (!shard.reads_values()) head->form = net::Compression::kNone;
+net::LentBytes UpdateRule::TakeRange(const net::LentBytes& weights, int64_t block, net::WeightsHead* head) {
   if (head->form == net::Compression::kNone) return weights;
   const net::LentBytes compressed = compressed_.Take(block, head->version, weights);
   if (head->checksum != 0) head->checksum = net::PayloadChecksum(compressed.data, compressed.size);

@@ -141,6 +141,10 @@ class UpdateRule {
   // Of a table: the rows that workers have asked for. The keys of a message are taken before the message is.
   RowDesk& rows() { return rows_; }
   const RowDesk& rows() const { return rows_; }
+  // The gradient in a message of that worker, which GradientCheck has found to be right.
+  BlockGradient GradientOf(const Member& member, const wire::Push& push, const net::Message& message) const {
+    return GradientIn(message, push, *rows_.KeysNamedBy(member.task.index, push));
+  }
   // The bytes that compression has spared in the weights that were sent.
   uint64_t bytes_saved() const { return compressed_.bytes_saved(); }
 
@@ -160,10 +164,6 @@ class UpdateRule {
   // The same as Answer() with the version before.
   void AnswerPrevious(Member& member, uint64_t request, int64_t block) {
     Send(member, request, block, compressed_.form(), {}, /*previous=*/true);
-  }
-  // The gradient in a message of that worker.
-  BlockGradient GradientOf(const Member& member, const wire::Push& push, const net::Message& message) const {
-    return GradientIn(message, push, rows_.KeysNamedBy(member.task.index, push).get());
   }
   // Whether a pull says that the worker has no gradients any more, and must not hold up the others: it says
   // so itself, or evaluates the whole model. Rows of a table are pulled by an evaluation too, and by a worker
@@ -232,9 +232,9 @@ class UpdateRule {
   }
   void Send(Member& member, uint64_t request, int64_t block, net::Compression form, Clock::duration held,
             bool previous = false);
-  net::LentBytes TakeRange(int64_t block, bool previous, net::WeightsHead* head);
-  net::LentBytes TakeRows(const KeyList& keys, const Member& member, uint64_t request, int64_t block,
-                          bool previous, net::WeightsHead* head);
+  net::LentBytes TakeRows(const net::LentBytes& rows, const Member& member, uint64_t request, int64_t block,
+                          net::WeightsHead* head);
+  net::LentBytes TakeRange(const net::LentBytes& weights, int64_t block, net::WeightsHead* head);
 
   RowDesk rows_;
   CompressedWeights compressed_;

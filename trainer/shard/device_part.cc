@@ -65,12 +65,6 @@ void DevicePart::SetRestored(uint64_t version) {
   initialised_ = true;
 }
 
-std::vector<std::string> DevicePart::slot_names() const {
-  std::vector<std::string> names;
-  for (const Slot& slot : optimizer_->Slots()) names.push_back(slot.name);
-  return names;
-}
-
 // Never saves a value that is not finite: throws Diverged. A worker would notice it only a moment later.
 std::shared_ptr<Snapshot> DevicePart::TakeSnapshot(SnapshotOf) {
   const std::vector<Slot> slots = optimizer_->Slots();

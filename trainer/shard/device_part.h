@@ -33,16 +33,18 @@ class DevicePart : public Part {
   void SetRestored(uint64_t version) override;
   bool initialised() const override { return initialised_; }
 
-  std::vector<std::string> slot_names() const override;
   using Part::TakeSnapshot;
   std::shared_ptr<Snapshot> TakeSnapshot(SnapshotOf of) override;
   void Drop(const std::shared_ptr<Snapshot>& snapshot) override { snapshots_.Drop(snapshot); }
+  std::optional<net::LentBytes> LendOf(const Snapshot& snapshot, int64_t block, KeySpan) override {
+    return snapshot.Lend(block * static_cast<int64_t>(1 + optimizer_->Slots().size()));
+  }
 
   int64_t block_count() const override { return static_cast<int64_t>(versions_.size()); }
-  size_t bytes(int64_t block) const override {
-    return static_cast<size_t>(BlockOf(range_, block).size()) * sizeof(float);
-  }
-  size_t tensor_bytes(int64_t) const override { return sizeof(DeviceAddress); }
+  using Part::bytes;
+  size_t bytes(int64_t, size_t) const override { return sizeof(DeviceAddress); }
+  // An address stays one.
+  net::Compression FormOf(net::Compression) const override { return net::Compression::kNone; }
   bool reads_values() const override { return false; }
   uint64_t version(int64_t block) const override { return versions_[static_cast<size_t>(block)]; }
 

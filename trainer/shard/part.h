@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "gpu/optimizer_ops.h"
 #include "net/channel.h"
+#include "net/compress.h"
 #include "trainer/config/choices.h"
 #include "trainer/model/layout.h"
 #include "trainer/optim/optimizer.h"
@@ -94,28 +95,31 @@ class Part {
   int64_t decay_steps() const { return decay_steps_; }
   virtual bool initialised() const = 0;
 
-  // The optimizer's slots.
-  virtual std::vector<std::string> slot_names() const = 0;
   // The part as it is now. Snapshots do not know of each other. One has its pieces until Drop(); readers on
   // any thread may keep the object longer. kChanges is for a run with checkpoint.delta that has taken one of
   // kAll; a range of the flat vector is whole all the same.
   virtual std::shared_ptr<Snapshot> TakeSnapshot(SnapshotOf of) = 0;
   std::shared_ptr<Snapshot> TakeSnapshot() { return TakeSnapshot(SnapshotOf::kAll); }
   virtual void Drop(const std::shared_ptr<Snapshot>& snapshot) = 0;
+  // The weights of a block as a snapshot of this part has them, of a table those of the rows `keys`; unset:
+  // they are released. Send them exactly once.
+  virtual std::optional<net::LentBytes> LendOf(const Snapshot& snapshot, int64_t block, KeySpan keys) = 0;
 
   // The table whose rows these are; null: it is a part of the flat vector.
   virtual const TableLayout* table() const { return nullptr; }
   virtual RowRange BlockRows(int64_t /*block*/) const { return {}; }
   virtual int64_t block_count() const = 0;
-  virtual size_t bytes(int64_t block) const = 0;  // of the block's values; 0: of rows
-  // The size of a tensor in a message: of its values, or of an address in a device's memory.
-  virtual size_t tensor_bytes(int64_t block) const = 0;
+  // The size of a block's tensor, as it is applied and lent: of its values, of a table those of so many rows,
+  // or of an address in a device's memory.
+  virtual size_t bytes(int64_t block, size_t rows) const = 0;
+  size_t bytes(int64_t block) const { return bytes(block, 0); }
+  // The form of tensors in messages where `configured` is that of net.compress.
+  virtual net::Compression FormOf(net::Compression configured) const { return configured; }
   // Whether a tensor in a message holds values that this processor can read.
   virtual bool reads_values() const { return true; }
   virtual uint64_t version(int64_t block) const = 0;
 
-  // Applies one gradient's part of a block: exactly tensor_bytes(block) bytes, of a table the values of its
-  // keys, at any alignment.
+  // Applies one gradient's part of a block: exactly bytes() of them, at any alignment.
   virtual void Apply(int64_t block, const BlockGradient& gradient) = 0;
   // Applies the mean of `gradients` over all their rows (train.reduce: sum: their sum), times `scale`, as one
   // update, in one pass over memory. Without gradients it makes a new version of the same weights.
@@ -126,6 +130,11 @@ class Part {
   // makes a new version of the same weights.
   virtual RoundSum SumOf(int64_t block, const RoundGradients& gradients, double scale) = 0;
   virtual void ApplySum(int64_t block, const RoundSum& sum) = 0;
+  // The first value of a gradient that is not finite, as "weights/W1[3, 5] is nan"; unset: all are, or they
+  // are on a device, where a worker checks them.
+  virtual std::optional<std::string> WhereNotFinite(int64_t /*block*/, const BlockGradient&) const {
+    return std::nullopt;
+  }
   // Adds the squares of that mean, or sum, to `sum`. Applies nothing.
   virtual void AddSquaresOfMean(int64_t block, const RoundGradients& gradients, gpu::SquareSum* sum) = 0;
 

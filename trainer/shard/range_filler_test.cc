@@ -83,7 +83,7 @@ struct Filling : ShardFixture {
   // How many values of the range, slots included, differ from the saved ones.
   int Wrong(uint64_t salt = SmallCheckpoint().salt) {
     int wrong = 0;
-    const auto values = ValuesOf(*empty.TakeSnapshot(), empty.slot_names().size());
+    const auto values = ValuesOf(*empty.TakeSnapshot(), SlotNames(config).size());
     for (const TensorPiece& piece : PiecesOf(layout, index, static_cast<int>(values.size()) - 1)) {
       const std::string& variable = layout.variables[static_cast<size_t>(piece.variable)].name;
       const std::vector<float>& slot = values[static_cast<size_t>(piece.slot)];

@@ -90,12 +90,6 @@ void RangePart::SetWhole() {
   initialised_ = true;
 }
 
-std::vector<std::string> RangePart::slot_names() const {
-  std::vector<std::string> names;
-  for (const Slot& slot : optimizer_->Slots()) names.push_back(slot.name);
-  return names;
-}
-
 std::shared_ptr<Snapshot> RangePart::TakeSnapshot(SnapshotOf) {
   std::vector<net::LentBuffer> weights;
   for (Block& block : blocks_) {

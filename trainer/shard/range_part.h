@@ -14,6 +14,7 @@
 #include "gpu/ops.h"
 #include "net/lent_buffer.h"
 #include "trainer/config/config.h"
+#include "trainer/model/finite.h"
 #include "trainer/model/layout.h"
 #include "trainer/model/thread_team.h"
 #include "trainer/optim/optimizer.h"
@@ -34,14 +35,16 @@ class RangePart : public Part {
   void SetRestored(uint64_t version) override;
   bool initialised() const override { return initialised_; }
 
-  std::vector<std::string> slot_names() const override;
   using Part::TakeSnapshot;
   std::shared_ptr<Snapshot> TakeSnapshot(SnapshotOf of) override;
   void Drop(const std::shared_ptr<Snapshot>& snapshot) override { snapshots_.Drop(snapshot); }
+  std::optional<net::LentBytes> LendOf(const Snapshot& snapshot, int64_t block, KeySpan) override {
+    return snapshot.Lend(block * static_cast<int64_t>(1 + optimizer_->Slots().size()));
+  }
 
   int64_t block_count() const override { return static_cast<int64_t>(blocks_.size()); }
-  size_t bytes(int64_t block) const override { return At(block).bytes(); }
-  size_t tensor_bytes(int64_t block) const override { return bytes(block); }
+  using Part::bytes;
+  size_t bytes(int64_t block, size_t) const override { return At(block).bytes(); }
   uint64_t version(int64_t block) const override { return At(block).version; }
 
   void Apply(int64_t block, const BlockGradient& gradient) override;
@@ -49,6 +52,10 @@ class RangePart : public Part {
   RoundSum SumOf(int64_t block, const RoundGradients& gradients, double scale) override;
   void ApplySum(int64_t block, const RoundSum& sum) override;
   void AddSquaresOfMean(int64_t block, const RoundGradients& gradients, gpu::SquareSum* sum) override;
+
+  std::optional<std::string> WhereNotFinite(int64_t block, const BlockGradient& gradient) const override {
+    return FirstNonFinite(layout_, At(block).range, gradient.values.data);
+  }
 
   // A unit is a block.
   int64_t unit_count() const override { return block_count(); }

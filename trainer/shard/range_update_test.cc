@@ -159,7 +159,7 @@ std::vector<std::vector<float>> UpdatedBy(int64_t threads, OptimizerKind kind) {
     round.rows = {1, 2, 3, 4, 5};
     shard.ApplyMean(block, round);
   }
-  return ValuesOf(*shard.TakeSnapshot(), shard.slot_names().size());
+  return ValuesOf(*shard.TakeSnapshot(), SlotNames(config).size());
 }
 
 TEST_CASE("update: however many threads share the sums of a round, weights and slots have the same bits") {

@@ -29,7 +29,6 @@ RowPart::RowPart(const Config& config, const Layout& layout, int ps_index)
     : config_(config),
       table_(*layout.table),
       factors_name_(layout.factors_name()),
-      slot_names_(SlotNames(config)),
       keeps_previous_(RoundsWaitForLost(config)),
       optimizer_(config, table_),
       sum_(table_.width()) {
@@ -77,7 +76,7 @@ void RowPart::SetWhole() {
 }
 
 void RowPart::Apply(int64_t index, const BlockGradient& gradient) {
-  DT_CHECK(gradient.values.size == static_cast<size_t>(gradient.keys.size) * row_bytes(),
+  DT_CHECK(gradient.values.size == bytes(index, static_cast<size_t>(gradient.keys.size)),
            gradient.values.size);
   Update(index, gradient.keys, gradient.values.data, 1);
 }
@@ -178,6 +177,10 @@ void RowPart::AddSquaresOfMean(int64_t index, const RoundGradients& gradients, g
   gpu::AddSquares(stream_, reinterpret_cast<const std::byte*>(mean.data), mean.size, sum);
 }
 
+std::optional<std::string> RowPart::WhereNotFinite(int64_t, const BlockGradient& gradient) const {
+  return FirstNonFinite(table_, gradient.keys, gradient.values.data, factors_name_);
+}
+
 net::LentBytes RowPart::Lend(int64_t, KeySpan keys) {
   const size_t bytes = static_cast<size_t>(keys.size) * row_bytes();
   const net::LentBuffer& buffer = answers_.Free(bytes);
@@ -200,6 +203,14 @@ net::LentBytes RowPart::LendPrevious(int64_t index, KeySpan keys) {
                 block.previous_weights.data() + at * static_cast<size_t>(table_.width()), row_bytes());
   }
   return now;
+}
+
+std::optional<net::LentBytes> RowPart::LendOf(const Snapshot& snapshot, int64_t index, KeySpan keys) {
+  const net::LentBytes rows = Lend(index, keys);
+  void* const weights = const_cast<void*>(rows.data);
+  if (snapshot.GoBack(keys, static_cast<float*>(weights))) return rows;
+  rows.release(weights, rows.context);
+  return std::nullopt;
 }
 
 const net::LentBuffer& RowPart::TakeUnit(size_t bytes) {

@@ -34,13 +34,12 @@ class RowPart : public Part {
   void SetRestored(uint64_t version) override;
   bool initialised() const override { return initialised_; }
 
-  std::vector<std::string> slot_names() const override { return slot_names_; }
-
   const TableLayout* table() const override { return &table_; }
   int64_t block_count() const override { return static_cast<int64_t>(blocks_.size()); }
   RowRange BlockRows(int64_t block) const override { return At(block).rows; }
-  size_t bytes(int64_t) const override { return 0; }
-  size_t tensor_bytes(int64_t) const override { return 0; }
+  using Part::bytes;
+  size_t bytes(int64_t, size_t rows) const override { return rows * row_bytes(); }
+  net::Compression FormOf(net::Compression configured) const override { return net::FormOfRows(configured); }
   uint64_t version(int64_t block) const override { return At(block).version; }
 
   void Apply(int64_t block, const BlockGradient& gradient) override;
@@ -48,6 +47,8 @@ class RowPart : public Part {
   RoundSum SumOf(int64_t block, const RoundGradients& gradients, double scale) override;
   void ApplySum(int64_t block, const RoundSum& sum) override;
   void AddSquaresOfMean(int64_t block, const RoundGradients& gradients, gpu::SquareSum* sum) override;
+
+  std::optional<std::string> WhereNotFinite(int64_t block, const BlockGradient& gradient) const override;
 
   // The units of rows, and behind them one of the version before, where it is kept. Each begins with the
   // versions of all blocks.
@@ -59,6 +60,7 @@ class RowPart : public Part {
   net::LentBytes Lend(int64_t block, KeySpan keys) override;
   bool has_previous(int64_t block) const override { return At(block).has_previous; }
   net::LentBytes LendPrevious(int64_t block, KeySpan keys) override;
+  std::optional<net::LentBytes> LendOf(const Snapshot& snapshot, int64_t block, KeySpan keys) override;
 
   using Part::Report;
   std::optional<ShardReport> Report(TimePoint until) override;
@@ -145,7 +147,6 @@ class RowPart : public Part {
   const Config& config_;
   const TableLayout table_;
   const char* const factors_name_;
-  const std::vector<std::string> slot_names_;
   const bool keeps_previous_;
   RowOptimizer optimizer_;
   RowSum sum_;

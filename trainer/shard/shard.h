@@ -44,13 +44,6 @@ std::vector<std::unique_ptr<Part>> MakeParts(const Config& config, const Layout&
 
 class Shard {
  public:
-  // Where a block is: number `block` of a part.
-  struct Place {
-    Part* part = nullptr;
-    size_t number = 0;  // of the part
-    int64_t block = 0;
-  };
-
   explicit Shard(std::vector<std::unique_ptr<Part>> parts);
 
   // For all parts, as for one (Part).
@@ -63,7 +56,6 @@ class Shard {
   int64_t earlier_updates() const { return parts_[0]->earlier_updates(); }
   int64_t decay_steps() const { return parts_[0]->decay_steps(); }
   bool initialised() const;
-  std::vector<std::string> slot_names() const { return parts_[0]->slot_names(); }
   std::shared_ptr<ShardSnapshot> TakeSnapshot(SnapshotOf of);
   std::shared_ptr<ShardSnapshot> TakeSnapshot() { return TakeSnapshot(SnapshotOf::kAll); }
   void Drop(const ShardSnapshot& snapshot);
@@ -75,13 +67,14 @@ class Shard {
   // The order in which blocks travel.
   int64_t InOrder(int64_t i) const { return dtrain::InOrder(range_blocks_, i); }
   bool has_table() const { return range_blocks_ < block_count(); }
-  const Place& At(int64_t block) const { return places_[static_cast<size_t>(block)]; }
 
   // For one block, as in its part.
   const TableLayout* table(int64_t block) const { return At(block).part->table(); }
   RowRange BlockRows(int64_t block) const { return Of(block, &Part::BlockRows); }
-  size_t bytes(int64_t block) const { return Of(block, &Part::bytes); }
-  size_t tensor_bytes(int64_t block) const { return Of(block, &Part::tensor_bytes); }
+  size_t bytes(int64_t block, size_t rows = 0) const { return At(block).part->bytes(At(block).block, rows); }
+  net::Compression FormOf(int64_t block, net::Compression configured) const {
+    return At(block).part->FormOf(configured);
+  }
   bool reads_values() const { return parts_[0]->reads_values(); }
   uint64_t version(int64_t block) const { return Of(block, &Part::version); }
   void Apply(int64_t block, const BlockGradient& gradient) {
@@ -105,6 +98,13 @@ class Shard {
   void AddSquaresOfMean(int64_t block, const RoundGradients& gradients, gpu::SquareSum* sum) {
     At(block).part->AddSquaresOfMean(At(block).block, gradients, sum);
   }
+  std::optional<std::string> WhereNotFinite(int64_t block, const BlockGradient& gradient) const {
+    return At(block).part->WhereNotFinite(At(block).block, gradient);
+  }
+  std::optional<net::LentBytes> LendOf(const ShardSnapshot& snapshot, int64_t block, KeySpan keys) {
+    const Place& place = At(block);
+    return place.part->LendOf(*snapshot.parts()[place.number], place.block, keys);
+  }
   net::LentBytes Lend(int64_t block, KeySpan keys = {}) {
     return At(block).part->Lend(At(block).block, keys);
   }
@@ -116,6 +116,13 @@ class Shard {
   uint64_t checksum(int64_t block) const { return Of(block, &Part::checksum); }
 
  private:
+  // Where a block is: number `block` of a part.
+  struct Place {
+    Part* part = nullptr;
+    size_t number = 0;  // of the part
+    int64_t block = 0;
+  };
+  const Place& At(int64_t block) const { return places_[static_cast<size_t>(block)]; }
   // The part that has a unit, and the number of the unit there.
   Piece UnitAt(int64_t unit) const;
   template <typename Result>

@@ -72,7 +72,6 @@ TEST_CASE("shard: blocks of rows are behind those of the range, and each counts 
   CHECK(shard.bytes(0) == static_cast<size_t>(joint.layout.size) * sizeof(float));
   CHECK(shard.BlockRows(0).size() == 0);
   CHECK(shard.BlockRows(1).size() == joint.layout.table->rows());
-  CHECK(shard.slot_names() == std::vector<std::string>{"accumulator"});
   joint.Apply();
   CHECK(shard.version(0) == 1);
   CHECK(shard.version(1) == 1);
