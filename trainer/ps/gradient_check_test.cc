@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "trainer/ps/gradient_reader.h"
 #include "trainer/ps/ps_test_util.h"
 
 namespace dtrain {
@@ -75,6 +76,20 @@ TEST_CASE("gradient check: values come in the form of net.compress.push, and in 
   Ps ps(config);
   const GradientCheck check(ps.config, {Role::kPs, 0}, ps.shard, ps.rule);
   CHECK(check.WhyNot(*ps.members.Worker(0), two.push(), two.gradient()).empty());
+}
+
+TEST_CASE("gradient reader: keys behind the gradient of a block of no table are refused") {
+  Ps ps;
+  const std::vector<float> values(3, 1);  // the last in the place of keys
+  net::PushedRows rows;
+  rows.keys = 1;
+  rows.key_bytes = sizeof(float);
+  net::Encoder encoder;
+  net::Message message = encoder.Push(
+      {}, 0, 1, 0, {values.data(), values.size() * sizeof(float), nullptr, nullptr}, 0, {}, rows);
+  GradientReader reader(ps.config, {Role::kPs, 0}, ps.shard, ps.rule);
+  CHECK(reader.Read(*ps.members.Worker(0), 1, *net::Decode(message)->body_as_Push(), &message) ==
+        "it has 4 bytes of keys, and block 0 is of no table");
 }
 
 TEST_CASE("gradient check: bytes that are not those of the checksum are refused") {

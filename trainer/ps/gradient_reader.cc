@@ -63,7 +63,11 @@ bool GradientReader::Decompress(const Member& member, const wire::Push& push, ne
 std::string GradientReader::TakeKeys(const Member& member, uint64_t request, int64_t block,
                                      net::TensorView keys, uint32_t count, bool keeps, uint64_t of) {
   const TableLayout* const table = shard_.table(block);
-  if (table == nullptr) return std::string();
+  if (table == nullptr) {
+    return keys.size == 0
+               ? ""
+               : fmt::format("it has {} bytes of keys, and block {} is of no table", keys.size, block);
+  }
   // Few bytes may name many rows: bounded are their answer, and their keys as they are kept here.
   const size_t bytes = std::max(shard_.bytes(block, count), count * table->key_bytes());
   if (bytes > static_cast<size_t>(config_.net.max_message_mb) << 20) {
