@@ -212,29 +212,29 @@ void Exchanges::OnWeights(size_t ps, const net::Message& message, const wire::En
   SendBlocks(flow);
 }
 
-// The bytes of the block that is answered next.
-size_t Exchanges::BytesAsked(const Flow& flow, int64_t block) {
-  if (TakesAddress(flow)) return sizeof(DeviceAddress);
-  if (!flow.IsOfRows(block)) return static_cast<size_t>(BlockOf(flow.range, block).size()) * sizeof(float);
+// Where the block that is answered next lies in the flat vector, or in the rows of the batch behind it.
+Range Exchanges::PlaceOf(const Flow& flow, int64_t block) {
+  if (!flow.IsOfRows(block)) return BlockOf(flow.range, block);
   const KeyedBatch* const asks = Answered(flow).rows.asks;
-  const int64_t rows = asks == nullptr ? 0 : asks->KeysIn(flow.RowBlock(block)).size;
-  return static_cast<size_t>(rows * layout_.table->width()) * sizeof(float);
+  if (asks == nullptr) return {};
+  const int64_t width = layout_.table->width(), of_all = flow.RowBlock(block);
+  const int64_t begin = layout_.size + asks->FirstIn(of_all) * width;
+  return {begin, begin + asks->KeysIn(of_all).size * width};
 }
 
-// Where they go.
-float* Exchanges::PlaceOf(const Flow& flow, int64_t block) {
-  const Exchange& exchange = Answered(flow);
-  KeyedBatch* const asks = exchange.rows.asks;
-  float* const flat = exchange.rows.snapshot == 0 ? parameters_ : exchange.rows.into;
-  float* const parameters = asks == nullptr ? flat : asks->parameters();
-  if (!flow.IsOfRows(block)) return parameters + BlockOf(flow.range, block).begin;
-  return parameters + layout_.size + asks->FirstIn(flow.RowBlock(block)) * layout_.table->width();
+// What the answer is for.
+float* Exchanges::Destination(const Flow& flow) {
+  const ExchangeRows& rows = Answered(flow).rows;
+  if (rows.asks != nullptr) return rows.asks->parameters();
+  return rows.snapshot == 0 ? parameters_ : rows.into;
 }
 
 void Exchanges::TakeIn(const Flow& flow, const net::Message& message, const wire::Weights& weights) {
   const int64_t block = flow.NextAnswered();
   const net::TensorView values = net::Tensor(message, weights);
-  const size_t bytes = BytesAsked(flow, block);
+  const Range place = PlaceOf(flow, block);
+  const size_t bytes =
+      TakesAddress(flow) ? sizeof(DeviceAddress) : static_cast<size_t>(place.size()) * sizeof(float);
   const auto form = static_cast<net::Compression>(weights.form());
   if (form != net::Compression::kNone && form != FormOf(config_.net.compress.pull, flow, block)) {
     throw Failure(ExitCode::kInternal,
@@ -252,11 +252,11 @@ void Exchanges::TakeIn(const Flow& flow, const net::Message& message, const wire
                               flow.link->name(), weights.version()));
   }
   if (TakesAddress(flow) || bytes == 0) return;
-  float* const place = PlaceOf(flow, block);
+  float* const to = Destination(flow) + place.begin;
   if (form == net::Compression::kNone) {
-    std::memcpy(place, values.data, bytes);
+    std::memcpy(to, values.data, bytes);
   } else {
-    net::Decompress(form, values.data, values.size, static_cast<int64_t>(bytes / sizeof(float)), place);
+    net::Decompress(form, values.data, values.size, place.size(), to);
   }
   const bool own = Answered(flow).rows.snapshot == 0;
   if (on_weights_ && own) on_weights_(parameters_, BlockOf(flow.range, block));

@@ -164,8 +164,8 @@ class Exchanges {
     if (by_address_) return net::Compression::kNone;
     return flow.IsOfRows(block) ? net::FormOfRows(configured) : configured;
   }
-  size_t BytesAsked(const Flow& flow, int64_t block);
-  float* PlaceOf(const Flow& flow, int64_t block);
+  Range PlaceOf(const Flow& flow, int64_t block);
+  float* Destination(const Flow& flow);
   void DropSent();
   // The exchange whose block is answered next.
   Exchange& Answered(const Flow& flow) { return ExchangeOf(flow.answered / flow.blocks); }
