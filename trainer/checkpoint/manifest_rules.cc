@@ -93,32 +93,27 @@ Problem BaseProblem(const Manifest& manifest) {
   return std::nullopt;
 }
 
-Problem RowPieceSizeProblem(const StoredPiece& piece) {
+bool IsOfTable(const Manifest& manifest, const StoredPiece& piece) {
+  return manifest.table && piece.tensor == manifest.table_tensor();
+}
+
+// A piece of a table begins in what is left of the rows of its shard, of another than a hash table where one
+// of `pieces` does. Takes off the rows up to its first one.
+Problem RowPieceProblem(const StoredPiece& piece, const std::optional<RowPieces>& pieces, RowRange* left) {
+  const auto first = static_cast<uint64_t>(piece.first);
+  if (first < left->begin || first >= left->end) {
+    return fmt::format("begins at row {}; must be in [{}, {})", first, left->begin, left->end);
+  }
+  if (pieces && pieces->At(pieces->Of(first)).begin != first) {
+    return fmt::format("begins at row {}, where none begins", first);
+  }
+  left->begin = first + 1;
   if (piece.slot != 0) return fmt::format("is of slot {}", piece.slot);
   constexpr auto kMaxValues = static_cast<int64_t>(kMaxRowPieceBytes / sizeof(float));
   if (piece.count < 1 || piece.count > kMaxValues) {
     return fmt::format("has {} elements; must be 1 to {}", piece.count, kMaxValues);
   }
   return std::nullopt;
-}
-
-// A piece of a hash table begins in its shard, behind the beginning of the one before it.
-Problem HashPieceProblem(const StoredPiece& piece, RowRange* rows) {
-  const auto first = static_cast<uint64_t>(piece.first);
-  if (first < rows->begin || first >= rows->end) {
-    return fmt::format("begins at row {}; must be {} to {}", first, rows->begin, rows->end - 1);
-  }
-  rows->begin = first + 1;
-  return RowPieceSizeProblem(piece);
-}
-
-// A piece of another table is one of its shard, behind the one before it.
-Problem RowPieceProblem(const RowPieces& pieces, const StoredPiece& piece, int64_t number) {
-  if (number < 0 || number >= pieces.count() ||
-      static_cast<int64_t>(pieces.At(number).begin) != piece.first) {
-    return fmt::format("begins at row {}, where none begins", piece.first);
-  }
-  return RowPieceSizeProblem(piece);
 }
 
 // A piece lies within its tensor.
@@ -148,29 +143,17 @@ Problem ShardProblem(const Manifest& manifest) {
     const std::string name = ShardName(i, count);
     if (shard.file != name) return fmt::format("file {} has another name than {}", i, name);
     int64_t end = kShardAlignment;
+    RowRange left;  // of the table
     std::optional<RowPieces> rows;
-    RowRange left;  // of a hash table, behind the beginning of the piece before
-    const bool hashed = manifest.table && manifest.table->hashed();
-    if (hashed) left = manifest.RowsOf(static_cast<size_t>(i));
-    if (manifest.table && !hashed) rows = manifest.RowPiecesOf(static_cast<size_t>(i));
-    int64_t before = -1;  // the number of the piece of the table before
+    if (manifest.table) left = manifest.RowsOf(static_cast<size_t>(i));
+    if (manifest.table && !manifest.table->hashed()) rows = manifest.RowPiecesOf(static_cast<size_t>(i));
+    bool in_table = false;
     for (size_t k = 0; k < shard.pieces.size(); ++k) {
       const StoredPiece& piece = shard.pieces[k];
-      Problem problem;
-      if (hashed && piece.tensor == manifest.table_tensor()) {
-        problem = HashPieceProblem(piece, &left);
-        before = 0;
-      } else if (manifest.table && piece.tensor == manifest.table_tensor()) {
-        const int64_t number = piece.first < static_cast<int64_t>(rows->At(0).begin)
-                                   ? -1
-                                   : rows->Of(static_cast<uint64_t>(piece.first));
-        problem = RowPieceProblem(*rows, piece, number);
-        if (!problem && number <= before) problem = "is not behind the one before it";
-        before = number;
-      } else {
-        problem = PieceProblem(manifest, piece);
-        if (!problem && before >= 0) problem = "is behind one of the table";
-      }
+      const bool of_table = IsOfTable(manifest, piece);
+      Problem problem = of_table ? RowPieceProblem(piece, rows, &left) : PieceProblem(manifest, piece);
+      if (!problem && in_table && !of_table) problem = "is behind one of the table";
+      in_table = of_table;
       if (!problem && piece.offset != end) {
         problem = fmt::format("is at byte {}; must be {}", piece.offset, end);
       }
@@ -187,7 +170,7 @@ Problem CoverProblem(const Manifest& manifest) {
   std::vector<std::tuple<int64_t, int64_t, int64_t, int64_t>> parts;  // tensor, slot, first, end
   for (const StoredShard& shard : manifest.shards) {
     for (const StoredPiece& piece : shard.pieces) {
-      if (manifest.table && piece.tensor == manifest.table_tensor()) continue;
+      if (IsOfTable(manifest, piece)) continue;
       parts.emplace_back(piece.tensor, piece.slot, piece.first, piece.first + piece.count);
     }
   }

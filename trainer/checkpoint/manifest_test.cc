@@ -257,9 +257,9 @@ TEST_CASE("manifest: pieces of a table that begin elsewhere, come twice or are t
   CHECK(problem([](Manifest* m) { m->shards[0].pieces[0].slot = 1; }) ==
         "piece 0 of shard-0-of-2 is of slot 1");
   CHECK(problem([](Manifest* m) { m->shards[0].pieces.push_back(m->shards[0].pieces[0]); }) ==
-        "piece 1 of shard-0-of-2 is not behind the one before it");
+        "piece 1 of shard-0-of-2 begins at row 0; must be in [1, 57344)");
   CHECK(problem([](Manifest* m) { m->shards[1].pieces = m->shards[0].pieces; }) ==
-        "piece 0 of shard-1-of-2 begins at row 0, where none begins");
+        "piece 0 of shard-1-of-2 begins at row 0; must be in [57344, 114689)");
   CHECK(problem([](Manifest* m) { m->table->width = 2; }) ==
         "another tensor than its table in the last place");
   CHECK(problem([](Manifest* m) { m->table->features = int64_t{1} << 50; }) ==
