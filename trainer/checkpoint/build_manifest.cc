@@ -30,11 +30,7 @@ StoredShard BuildShard(const Layout& layout, int ps, SlotCounts slots, const Wri
 
 }  // namespace
 
-Manifest BuildManifest(const Layout& layout, const ModelSlots& slots, const std::vector<WrittenPart>& parts) {
-  if (parts.size() != layout.ps.size()) {
-    throw Failure(ExitCode::kInternal, fmt::format("a checkpoint of {} ps has the checksums of {}.",
-                                                   layout.ps.size(), parts.size()));
-  }
+Manifest ModelManifest(const Layout& layout, const ModelSlots& slots) {
   Manifest manifest;
   manifest.version = kVersion;
   manifest.slots = slots.names;
@@ -46,6 +42,15 @@ Manifest BuildManifest(const Layout& layout, const ModelSlots& slots, const std:
     if (slots.differ()) manifest.table->linear_slots = slots.linear;
     manifest.tensors.push_back({kTableName, manifest.table->tensor_rows(), layout.table->width()});
   }
+  return manifest;
+}
+
+Manifest BuildManifest(const Layout& layout, const ModelSlots& slots, const std::vector<WrittenPart>& parts) {
+  if (parts.size() != layout.ps.size()) {
+    throw Failure(ExitCode::kInternal, fmt::format("a checkpoint of {} ps has the checksums of {}.",
+                                                   layout.ps.size(), parts.size()));
+  }
+  Manifest manifest = ModelManifest(layout, slots);
   for (size_t ps = 0; ps < layout.ps.size(); ++ps) {
     manifest.shards.push_back(BuildShard(layout, static_cast<int>(ps), slots.counts(), parts[ps]));
   }

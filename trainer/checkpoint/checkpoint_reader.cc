@@ -14,6 +14,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "trainer/checkpoint/build_manifest.h"
 #include "trainer/checkpoint/checkpoint_errors.h"
 #include "trainer/checkpoint/checkpoint_names.h"
 #include "trainer/checkpoint/shard_format.h"
@@ -406,25 +407,19 @@ struct Shapes {
   std::string there = "no such tensor";  // in the model
 };
 
-std::string ShapeText(bool hashed, int64_t rows, int64_t cols) {
-  return hashed ? fmt::format("any keys x {}", cols) : fmt::format("{} x {}", rows, cols);
+std::string ShapeText(const Manifest& of, const StoredTensor& tensor) {
+  const bool any_keys = of.table && of.table->hashed() && tensor.name == kTableName;
+  return any_keys ? fmt::format("any keys x {}", tensor.cols)
+                  : fmt::format("{} x {}", tensor.rows, tensor.cols);
 }
 
 }  // namespace
 
 void CheckpointReader::CheckFits(const Layout& layout, const ModelSlots& slots, const char* otherwise) const {
   std::map<std::string, Shapes> tensors;
-  for (const StoredTensor& tensor : manifest_.tensors) {
-    const bool hashed = manifest_.table && manifest_.table->hashed() && tensor.name == kTableName;
-    tensors[tensor.name].here = ShapeText(hashed, tensor.rows, tensor.cols);
-  }
-  for (const Variable& variable : layout.variables) {
-    tensors[variable.name].there = fmt::format("{} x {}", variable.rows, variable.cols);
-  }
-  if (layout.table) {
-    tensors[kTableName].there =
-        ShapeText(layout.table->hashed(), layout.table->features() + 1, layout.table->width());
-  }
+  const Manifest model = ModelManifest(layout, slots);
+  for (const StoredTensor& each : manifest_.tensors) tensors[each.name].here = ShapeText(manifest_, each);
+  for (const StoredTensor& each : model.tensors) tensors[each.name].there = ShapeText(model, each);
   for (const auto& [name, shapes] : tensors) {
     if (shapes.here == shapes.there) continue;
     throw UserError(
