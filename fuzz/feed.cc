@@ -30,7 +30,8 @@ std::string RowsFile() {
   return rows.path();
 }
 
-// `form`: 0: floats; 1: bytes; 2: sparse rows with weights for a table; 3: the same for a model without one.
+// `form`: 0: floats; 1: bytes; 2: sparse rows with weights for a table; 3: the same with offsets for
+// a model without one.
 Config FedConfig(int form) {
   const bool bytes = form == 1;
   Config config = bytes ? DigitsCluster(1, 3, 2) : LinearCluster(1, 3, 20);
@@ -46,6 +47,7 @@ Config FedConfig(int form) {
   config.data.train.path = {RowsFile()};
   config.data.test = DataSourceConfig();
   config.data.class_weights = {"1=3"};
+  if (form == 3) config.data.offset = kInitialOffset;
   return config;
 }
 
@@ -65,6 +67,7 @@ void ReadAll(const Batch& batch) {
   const SparseRows& sparse = batch.sparse;
   for (int64_t i = 0; i < batch.rows; ++i) {
     if (batch.weights != nullptr) sum = sum + batch.weights[i];
+    if (batch.row_offsets != nullptr) sum = sum + batch.row_offsets[i];
     for (int64_t j = sparse.offsets != nullptr ? sparse.offsets[i] : 0;
          sparse.offsets != nullptr && j < sparse.offsets[i + 1]; ++j) {
       Require(sparse.ids[j] < static_cast<uint64_t>(batch.columns), "a feature is one of the model's");

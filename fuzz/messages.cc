@@ -180,6 +180,7 @@ net::Message Maker::SparseBatch(net::BatchHead head, const Config& config) {
   head.as_bytes = false;
   head.weighted = (odd & 1) == 0;
   head.has_values = (odd & 2) == 0;
+  head.has_offsets = config.data.offset.empty() == (odd >= 236 && odd < 240);
   head.id_bytes = odd >= 240 ? in_.Byte() : 1 + (odd >> 2 & 3);
   std::string labels, weights, ends, values, ids;
   const auto add = [](auto value, std::string* list) {
@@ -200,7 +201,8 @@ net::Message Maker::SparseBatch(net::BatchHead head, const Config& config) {
     add(of_row > 252 ? Small() : static_cast<uint32_t>(head.features), &ends);
   }
   if (odd >= 250) head.features = in_.Number();
-  const std::string all = labels + (head.weighted ? weights : "") + ends + values + ids;
+  const std::string all =
+      labels + (head.weighted ? weights : "") + (head.has_offsets ? weights : "") + ends + values + ids;
   auto memory = std::make_unique<std::byte[]>(all.size());
   std::memcpy(memory.get(), all.data(), all.size());
   return encoder_.DataBatch(envelope_, head, Lent(std::move(memory), all.size()));

@@ -16,7 +16,7 @@ namespace dtrain::net {
 
 // The version of the protocol. It is raised by each change of the schema, or of the order of messages, that
 // an older program would misread.
-constexpr uint32_t kProtocol = 26;
+constexpr uint32_t kProtocol = 27;
 
 // The largest tensor that travels inside the header frame. One frame costs less than two.
 constexpr size_t kInlineBytes = 2048;
@@ -47,6 +47,7 @@ struct BatchHead {
   uint8_t id_bytes = 0;  // 0: rows are not sparse
   uint64_t features = 0;
   bool has_values = false;
+  bool has_offsets = false;
 };
 
 // PushedLoss: how a Push tells a loss: as the mean over rows that weigh so much together.

@@ -23,6 +23,7 @@
 #include "trainer/checkpoint/checkpoint_errors.h"
 #include "trainer/checkpoint/checkpoint_reader.h"
 #include "trainer/config/config.h"
+#include "trainer/config/user_text.h"
 #include "trainer/feed/feed_batch.h"
 #include "trainer/input/sources.h"
 #include "trainer/keys/cluster_keys.h"
@@ -281,6 +282,11 @@ void PrintData(const DataConfig& data, const LoadedData& loaded) {
   fmt::print("\n  test: {}\n", SourceText(data.test, loaded.test.get()));
   if (!loaded.form.features.empty()) fmt::print("  {}\n", FeatureNamesText(loaded.form));
   if (!loaded.form.classes.empty()) fmt::print("  {}\n", ClassNamesText(loaded.form.classes));
+  if (!data.offset.empty()) {
+    fmt::print("  offset: {} is added to the output of its row\n", data.train.format == DataFormat::kVw
+                                                                       ? "the initial prediction"
+                                                                       : Shown(ColumnNameIn(data.offset)));
+  }
   const PassFacts* const facts = loaded.train->facts();
   if (facts != nullptr && !facts->why_parsed.empty()) {
     fmt::print("  a run parses all rows before its first step: {}\n", facts->why_parsed);
@@ -311,6 +317,8 @@ void PrintLength(const Config& config, const DataShape& shape, std::optional<int
              decay);
 }
 
+Json TextOrNull(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+
 Json SourceJson(const DataSourceConfig& source, const DataSet* set) {
   if (set == nullptr) return nullptr;
   return {{"source", SourceText(source, set)}, {"rows", set->rows() ? Json(*set->rows()) : Json(nullptr)}};
@@ -320,6 +328,7 @@ Json DataJson(const DataConfig& data, const LoadedData& loaded) {
   return {{"train", SourceJson(data.train, loaded.train.get())},
           {"held_out_rows", HeldOutRows(data, loaded.train->rows())},
           {"test", SourceJson(data.test, loaded.test.get())},
+          {"offset", TextOrNull(data.offset)},
           {"features", loaded.form.features},
           {"classes", loaded.form.classes}};
 }
@@ -348,8 +357,6 @@ Json LengthJson(const Config& config, std::optional<int64_t> steps) {
           {"steps", steps ? Json(*steps) : Json(nullptr)},
           {"max_secs", config.train.max_secs ? Json(*config.train.max_secs) : Json(nullptr)}};
 }
-
-Json TextOrNull(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
 // Checks the keys that are on this machine. Returns a line for the user; empty: the run has no key files.
 std::string CheckKeys(const Config& config) {

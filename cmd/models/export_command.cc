@@ -525,6 +525,12 @@ void Export(const ExportArguments& arguments, const Format& format, CheckpointRe
     fmt::print(
         "The graph takes texts without blanks at their ends: strip them first, as dtrain predict does.\n");
   }
+  if (!config.data.offset.empty()) {
+    fmt::print("{} {} (data.offset).\n",
+               onnx ? "The input offset of the graph is added to the output of its row, as the column"
+                    : "The file has weights alone: add to the output of a row, before any link, its column",
+               Shown(ColumnNameIn(config.data.offset)));
+  }
   if (!encodings.empty() && arguments.numeric) {
     errors.Print(
         fmt::format("warning: the graph takes features and {}. It does not make them from rows, as dtrain "

@@ -116,7 +116,7 @@ class Predictor {
     std::string header = text_->Header();
     if (reasons_ > 0) {
       why_text_.emplace(lines ? PredictionFormat::kJsonLines : PredictionFormat::kCsv, reasons_,
-                        rows.KeptNames());
+                        !config_.data.offset.empty(), rows.KeptNames());
       why_text_->AddToHeader(&header);
     }
     if (!header.empty()) output->Write(header);

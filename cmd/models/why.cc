@@ -99,7 +99,9 @@ Why FindReasons(const ExplainedRows& rows, int64_t row, const RowShares& shares,
   std::stable_sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) {
     return std::abs(a.contribution) > std::abs(b.contribution);
   });
-  Why why{output, shares.bias, output - shares.bias, {}};
+  const std::vector<float>& offsets = rows.block.row_offsets;
+  const double offset = offsets.empty() ? 0 : static_cast<double>(offsets[static_cast<size_t>(row)]);
+  Why why{output, shares.bias, offset, output - shares.bias - offset, {}};
   for (size_t i = 0; i < told; ++i) {
     why.rest -= parts[i].contribution;
     why.reasons.push_back(ReasonOf(rows, row, parts[i]));
@@ -107,8 +109,10 @@ Why FindReasons(const ExplainedRows& rows, int64_t row, const RowShares& shares,
   return why;
 }
 
-WhyText::WhyText(PredictionFormat format, int64_t count, const std::vector<std::string>& kept)
-    : format_(format), count_(static_cast<size_t>(count)), columns_{"output", "bias", "rest"} {
+WhyText::WhyText(PredictionFormat format, int64_t count, bool offsets, const std::vector<std::string>& kept)
+    : format_(format), count_(static_cast<size_t>(count)), offsets_(offsets), columns_{"output", "bias"} {
+  if (offsets_) columns_.emplace_back("offset");
+  columns_.emplace_back("rest");
   for (size_t i = 1; i <= count_; ++i) {
     for (const char* what : {"feature", "value", "contribution"}) {
       columns_.push_back(fmt::format("{}_{}", what, i));
@@ -134,8 +138,9 @@ void WhyText::AddToRow(const Why& why, std::string* line) const {
   line->pop_back();
   if (format_ == PredictionFormat::kJsonLines) {
     line->back() = ',';  // in place of the brace
-    *line += fmt::format("\"why\":{{\"output\":{},\"bias\":{},\"rest\":{},\"features\":[",
-                         Digits(why.output, true), Digits(why.bias, true), Digits(why.rest, true));
+    const std::string offset = offsets_ ? "\"offset\":" + Digits(why.offset, true) + "," : "";
+    *line += fmt::format("\"why\":{{\"output\":{},\"bias\":{},{}\"rest\":{},\"features\":[",
+                         Digits(why.output, true), Digits(why.bias, true), offset, Digits(why.rest, true));
     for (size_t i = 0; i < why.reasons.size(); ++i) {
       const Reason& each = why.reasons[i];
       *line +=
@@ -145,7 +150,9 @@ void WhyText::AddToRow(const Why& why, std::string* line) const {
     *line += "]}}\n";
     return;
   }
-  *line += fmt::format(",{},{},{}", Digits(why.output), Digits(why.bias), Digits(why.rest));
+  *line += fmt::format(",{},{}", Digits(why.output), Digits(why.bias));
+  if (offsets_) *line += "," + Digits(why.offset);
+  *line += "," + Digits(why.rest);
   for (size_t i = 0; i < count_; ++i) {
     if (i >= why.reasons.size()) {
       *line += ",,,";

@@ -21,10 +21,12 @@ struct Reason {
   double contribution = 0;
 };
 
-// Why: an output of a row, and what it is made of: it is the bias, the reasons and the rest together.
+// Why: an output of a row, and what it is made of: it is the bias, the offset, the reasons and the rest
+// together.
 struct Why {
   double output = 0;            // before link and loss
   double bias = 0;              // the output of a row whose features are all 0, as they are scaled
+  double offset = 0;            // of the row (data.offset)
   double rest = 0;              // of all other features
   std::vector<Reason> reasons;  // by the size of the contribution, the largest first; none that is 0
 };
@@ -45,8 +47,8 @@ Why FindReasons(const ExplainedRows& rows, int64_t row, const RowShares& shares,
 // WhyText: puts it behind the texts of predictions, which end with their line.
 class WhyText {
  public:
-  // Throws UserError if a column that is kept has the name of one of these.
-  WhyText(PredictionFormat format, int64_t count, const std::vector<std::string>& kept);
+  // `offsets`: rows have them. Throws UserError if a column that is kept has the name of one of these.
+  WhyText(PredictionFormat format, int64_t count, bool offsets, const std::vector<std::string>& kept);
 
   void AddToHeader(std::string* line) const;
   void AddToRow(const Why& why, std::string* line) const;
@@ -54,6 +56,7 @@ class WhyText {
  private:
   const PredictionFormat format_;
   const size_t count_;
+  const bool offsets_;
   std::vector<std::string> columns_;  // of CSV
 };
 

@@ -2,7 +2,9 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <cmath>
 #include <functional>
+#include <sstream>
 
 #include "cmd/testing/job.h"
 
@@ -91,6 +93,62 @@ TEST_CASE("table keys: rows of weight 0 teach nothing and do not count in an eva
   const Done without = trained.Eval({"--data", trained.Write("test.csv", "a,y\n1,0\n")});
   CHECK(without.code == 2);
   CHECK(Contains(without.error, "no column \"w\", which says how much each row counts (data.weight)"));
+}
+
+TEST_CASE("table keys: offsets are added in a run, eval, predict, its reasons and the exported graph") {
+  // Of rates 1 for one half and 4 for the other; the events are those of the exposures.
+  const std::string table = Rows("a,log_days,y", [](int i) {
+    const int days = 1 << i % 4;
+    return fmt::format("{},{:.9g},{}", i % 2, std::log(days), days * (i % 2 == 0 ? 1 : 4));
+  });
+  const Trained trained(table, "{kind: linear, loss: poisson, init: {output_bias: 1}}", "y",
+                        "  offset: log_days\n");
+  REQUIRE_FALSE(trained.result.is_null());
+  const Done eval = trained.Eval({"--data", trained.directory + "/t.csv", "--json"});
+  CAPTURE(eval.error);
+  REQUIRE(eval.code == 0);
+  CHECK(Json::Parse(eval.output).at("deviance").get<double>() < 0.01);
+  const std::string rows = "a,log_days\n0,0\n1,0\n1,2\n";
+  const std::string ask = trained.Write("ask.csv", rows);
+  const Done csv = Run({"predict", trained.run, "--data", ask, "--why", "1"});
+  CHECK(csv.output.find("prediction,output,bias,offset,rest,feature_1,value_1,contribution_1\n") == 0);
+  const Done predict = Run({"predict", trained.run, "--data", ask, "--why", "1", "--format", "jsonl"});
+  CAPTURE(predict.error);
+  REQUIRE(predict.code == 0);
+  std::istringstream lines(predict.output);
+  std::string line;
+  for (const double expected : {1.0, 4.0, 4 * std::exp(2)}) {
+    std::getline(lines, line);
+    CAPTURE(line);
+    const Json row = Json::Parse(line), &why = row.at("why");
+    CHECK(row.at("prediction").get<double>() == doctest::Approx(expected).epsilon(0.05));
+    CHECK(why.at("offset").get<double>() == (expected > 4 ? 2 : 0));
+    double sum = why.at("bias").get<double>() + why.at("offset").get<double>();
+    for (const Json& feature : why.at("features")) sum += feature.at("contribution").get<double>();
+    CHECK(std::fabs(sum - why.at("output").get<double>()) < 1e-6);
+    CHECK(std::fabs(why.at("rest").get<double>()) < 1e-6);
+  }
+  const Done without = trained.Predict("a\n3\n");
+  CHECK(without.code == 2);
+  CHECK(Contains(without.error,
+                 "no column \"log_days\", which says what is added to the output of each row (data.offset)"));
+  const Done onnx = Run({"export", trained.run, "--to", "onnx", "--out", trained.directory + "/m.onnx"});
+  CHECK(Contains(onnx.output,
+                 "The input offset of the graph is added to the output of its row, as the column "
+                 "log_days (data.offset)."));
+  const std::string tensors = trained.directory + "/m.safetensors";
+  const Done exported = Run({"export", trained.run, "--to", "safetensors", "--out", tensors});
+  CHECK(Contains(exported.output,
+                 "add to the output of a row, before any link, its column log_days (data.offset)"));
+  CHECK(Contains(FileContent(tensors), R"("data.offset":"\"log_days\"")"));
+  const Done check = Run({"check", "--config", trained.directory + "/job.yaml"});
+  CHECK(Contains(check.output, "  offset: log_days is added to the output of its row\n"));
+  const Done softmax = Run({"check", "--config", trained.directory + "/job.yaml", "--set",
+                            "model.kind=softmax", "--set", "model.loss=null"});
+  CHECK(softmax.code == 2);
+  CHECK(Contains(softmax.error,
+                 "data.offset = log_days; is added to the output of a row, and this model has "
+                 "one for each class. Leave it out, or use a model with one output."));
 }
 
 TEST_CASE("table keys: weights of classes move what is predicted for rows that could be either") {

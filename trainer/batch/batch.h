@@ -1,6 +1,7 @@
 // Batch: rows of features with their labels, as a model reads them.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -72,9 +73,15 @@ struct Batch {
   const float* numbers = nullptr;  // [rows, BatchForm::numbers.count]; null: there are none
   // [rows] how much each row counts: its loss and its gradient are multiplied by it; null: all count 1.
   const float* weights = nullptr;
+  const float* row_offsets = nullptr;  // [rows] what is added to the output of each row; null: nothing
   // The identity of the batch: batch `number` of `source`. Null: it has none.
   const void* source = nullptr;
   uint64_t number = 0;
 };
+
+// What rows may have beside features and label, a number each (data.weight, data.offset): the members of a
+// struct that has them.
+template <typename Rows>
+inline constexpr std::array kNumbersOf{&Rows::weights, &Rows::row_offsets};
 
 }  // namespace dtrain

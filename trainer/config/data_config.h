@@ -47,6 +47,7 @@ struct DataConfig {
   UnseenCategory unseen = UnseenCategory::kOther;
   std::vector<std::string> dates;  // columns of dates, which become days; "COLUMN=FORM" (ParseDateColumn)
   std::string weight;              // a column's name or number; empty: all rows weigh 1
+  std::string offset;              // as weight, of vw kInitialOffset; empty: nothing is added to outputs
   std::vector<std::string> class_weights;  // "balanced", or "NAME=3" for each class; empty: all weigh 1
   std::vector<std::string> rename_labels;  // "FROM -> TO"
   LabelType label_type = LabelType::kAuto;
@@ -83,6 +84,8 @@ struct DataConfig {
 
 // Whether rows of data.train have few features that are not 0, and are read as these.
 bool HasSparseRows(const DataConfig& data);
+// data.offset of vw, whose rows have their offsets behind their weights.
+constexpr char kInitialOffset[] = "initial";
 // Whether rows have weights of their own, beside those of their classes.
 inline bool HasRowWeights(const DataConfig& data) {
   return !data.weight.empty() || data.train.format == DataFormat::kVw;

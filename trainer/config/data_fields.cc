@@ -179,6 +179,15 @@ std::vector<Field> CommonDataFields() {
           .Try("weight")
           .Unset("all rows count 1")
           .OnlyWith("data.train.format", {"csv", "tfrecord", "libsvm"}),
+      Row(DT_KEY(data.offset), FieldType::kColumn, kRun,
+          "A column of numbers that are added to the output of their rows, before any link, wherever the "
+          "model is trained, evaluated or asked; a row without one cannot be read. It is no feature. For counts or "
+          "sums over different exposures give the logarithm of the exposure. Of vw initial: the initial "
+          "prediction behind label and weight, as in 1 1 0.5 |, and 0 where there is none.")
+          .Unit("a column's name, or its number")
+          .Try("log_exposure")
+          .Unset("nothing is added")
+          .OnlyWith("data.train.format", {"csv", "tfrecord", "vw"}),
       Row(DT_KEY(data.class_weights), FieldType::kTexts, kRun,
           "How much the rows of each class count in training: [balanced], which is rows / (classes x rows of "
           "the class), or NAME=WEIGHT for some classes.")

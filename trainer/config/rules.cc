@@ -55,6 +55,7 @@ class Rules : private DraftRules {
   void CheckRows();
   void CheckHeldOut();
   void CheckWeights();
+  void CheckOffset();
   void CheckRenames();
   void CheckColumnTexts();
   void CheckClasses();
@@ -138,10 +139,9 @@ void Rules::SetDefaults() {
     config_.model.outputs = static_cast<int64_t>(classes.size());
   }
   if (HasSparseRows(config_.data) && Find("hooks.progressive") == nullptr) config_.hooks.progressive = true;
-  // The kernels of GPUs know no weights.
-  if (!WeightsKey(config_.data).empty() && config_.device.kind == DeviceKind::kAuto) {
-    config_.device.kind = DeviceKind::kCpu;
-  }
+  // The kernels of GPUs know no weights and no offsets.
+  const bool alike = WeightsKey(config_.data).empty() && config_.data.offset.empty();
+  if (!alike && config_.device.kind == DeviceKind::kAuto) config_.device.kind = DeviceKind::kCpu;
 }
 
 // Completes the optimizers of parts. A learning rate that nobody has given is that of the part's own kind.
@@ -395,6 +395,7 @@ void Rules::CheckRows() {
   }
   CheckHeldOut();
   CheckWeights();
+  CheckOffset();
   CheckRenames();
   CheckColumnTexts();
   CheckClasses();
@@ -448,6 +449,21 @@ void Rules::CheckWeights() {
            fmt::format("{} is no class with a weight >= 0. Try [balanced], or [yes=3].", Quoted(item)));
     return;
   }
+}
+
+void Rules::CheckOffset() {
+  constexpr char kKey[] = "data.offset";
+  const DataConfig& data = config_.data;
+  if (data.offset.empty() || IsBad(kKey)) return;
+  RefuseIf(data.train.format == DataFormat::kVw && data.offset != kInitialOffset, kKey,
+           "must be initial for vw, whose rows may have an initial prediction behind label and weight. Try "
+           "initial.");
+  RefuseIf(data.offset == data.weight, kKey, "is also data.weight; it is one of them. Name another column.");
+  RefuseIf(IsGood("model.kind") && !IsBad("model.head") && HasOutputPerClass(config_.model), kKey,
+           "is added to the output of a row, and this model has one for each class. Leave it out, or use a "
+           "model with one output.");
+  RefuseIf(config_.device.kind == DeviceKind::kCuda && WeightsKey(data).empty(), "device.kind",
+           "data.offset is set, and GPUs compute all rows alike. Try cpu, or leave out data.offset.");
 }
 
 void Rules::CheckRenames() {

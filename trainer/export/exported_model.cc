@@ -31,9 +31,9 @@ constexpr MeaningWords kWords = {"file",
 // The keys that say what a row means to the model, beside what is fitted on the data. Those of kTableKeys,
 // for tables of text, are also held against the config that a file is imported for.
 constexpr const char* kRowKeys[] = {
-    "model.activation", "model.combine",    "model.embedding",  "model.factors",     "model.loss",
-    "model.loss_delta", "model.loss_level", "model.loss_power", "data.train.format", "data.index_base",
-    "data.crosses",     "data.numbers",     "data.scale",       "data.bag_separator"};
+    "model.activation", "model.combine",    "model.embedding",  "model.factors",      "model.loss",
+    "model.loss_delta", "model.loss_level", "model.loss_power", "data.train.format",  "data.index_base",
+    "data.crosses",     "data.numbers",     "data.scale",       "data.bag_separator", "data.offset"};
 constexpr const char* kTableKeys[] = {
     "data.ignore",         "data.categories",    "data.dates",  "data.hash", "data.bags",   "data.missing",
     "data.missing_values", "data.number_format", "data.unseen", "data.trim", "data.decimal"};

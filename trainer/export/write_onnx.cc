@@ -76,7 +76,8 @@ std::string AddCheck(const std::string& features, OnnxGraph* graph) {
   return graph->Add("ReduceSum", {graph->Add("Mul", {features, zero}), axis});
 }
 
-// Returns the outputs of the last layer. `check`: AddCheck(); empty: there is none.
+// Returns the outputs of the last layer. `check`: AddCheck(), the offset of rows, or both, which are added to
+// them; empty: there is neither.
 std::string AddLayers(const ExportedModel& model, std::string inputs, const std::string& check,
                       OnnxGraph* graph) {
   const ModelConfig& of = model.config.model;
@@ -184,7 +185,11 @@ void FillGraph(const ExportedModel& model, OnnxGraph* graph) {
   const bool columns = model.from_columns;
   const std::string features =
       columns ? AddColumns(model, graph) : graph->Input("features", onnx::FLOAT, *model.config.model.inputs);
-  const std::string check = columns ? AddCheck(features, graph) : "";
+  std::string check = columns ? AddCheck(features, graph) : "";
+  if (!model.config.data.offset.empty()) {
+    const std::string offset = graph->Input("offset", onnx::FLOAT, 1, "is added to the output of its row");
+    check = columns ? graph->Add("Add", {check, offset}) : offset;
+  }
   const std::string logits = AddLayers(model, AddScale(model, features, graph), check, graph);
   AddPrediction(model, logits, check, graph);
 }

@@ -16,7 +16,8 @@ namespace dtrain {
 namespace {
 
 constexpr int64_t kBytesAhead = 4 << 20;
-// What a row has of each list beside its features: its label or target, its weight, the end of its features.
+// What a row has of each list beside its features: its label or target, its weight, its offset, the end of
+// its features.
 constexpr int64_t kItem = 4;
 static_assert(sizeof(int32_t) == kItem && sizeof(uint32_t) == kItem && sizeof(float) == kItem);
 
@@ -31,11 +32,13 @@ Item ItemAt(const std::byte* list, int64_t index) {
 struct FedParts {
   explicit FedParts(const net::BatchHead& form)
       : weights(form.rows * kItem),
-        features(weights + (form.weighted ? form.rows * kItem : 0)),
+        row_offsets(weights + (form.weighted ? form.rows * kItem : 0)),
+        features(row_offsets + (form.has_offsets ? form.rows * kItem : 0)),
         values(features + form.rows * kItem),
         ids(values + (form.has_values ? static_cast<int64_t>(form.features) * kItem : 0)) {}
-  int64_t weights, features;  // of sparse rows `features` are the ends of rows
-  int64_t values, ids;        // of sparse rows
+  int64_t weights, row_offsets;
+  int64_t features;     // of sparse rows `features` are the ends of rows
+  int64_t values, ids;  // of sparse rows
 };
 
 net::BatchHead FormOf(const wire::DataBatch& batch) {
@@ -46,6 +49,7 @@ net::BatchHead FormOf(const wire::DataBatch& batch) {
   form.id_bytes = batch.id_bytes();
   form.features = batch.features();
   form.has_values = batch.has_values();
+  form.has_offsets = batch.has_offsets();
   return form;
 }
 
@@ -96,6 +100,7 @@ net::BatchHead FedForm(const Config& config, int64_t rows, bool as_bytes, double
   net::BatchHead form;
   form.rows = static_cast<uint32_t>(rows);
   form.weighted = IsWeighted(config.data);
+  form.has_offsets = !config.data.offset.empty();
   form.as_bytes = as_bytes;
   if (!HasSparseRows(config.data)) return form;
   form.as_bytes = false;
@@ -139,6 +144,7 @@ int64_t FedRows::Write(gpu::Span<const int64_t> rows, net::BatchHead* head, net:
   out.labels = reinterpret_cast<int32_t*>(values);
   out.targets = floats_at(0);
   if (head->weighted) out.weights = floats_at(parts.weights);
+  if (head->has_offsets) out.row_offsets = floats_at(parts.row_offsets);
   if (head->id_bytes == 0 && !head->as_bytes) out.inputs = floats_at(parts.features);
   set_->Read(rows, out);
   if (head->weighted) {
@@ -154,6 +160,7 @@ int64_t FedRows::Write(gpu::Span<const int64_t> rows, net::BatchHead* head, net:
 void FedRows::Describe(gpu::Span<const int64_t> file_rows, net::BatchHead* head) {
   head->rows = static_cast<uint32_t>(file_rows.size);
   head->weighted = set_->weighted() || set_->class_weights().size > 0;
+  head->has_offsets = set_->has_offsets();
   head->as_bytes = set_->bytes().data != nullptr;
   if (!HasSparseRows(config_.data)) return;
   RowsOut out;
@@ -199,6 +206,8 @@ std::string WhyNotForm(const Config& config, const net::BatchHead& form, size_t 
   }
   if (!sparse && (form.features > 0 || form.has_values)) return "its rows are not sparse, and have features";
   if (form.weighted && !IsWeighted(config.data)) return "its rows have weights, and none are configured here";
+  if (form.has_offsets == config.data.offset.empty())
+    return "its rows have offsets, or have none, other than configured here (data.offset)";
   if (form.features > bytes) return fmt::format("it has {} features in {} bytes", form.features, bytes);
   const int64_t expected = FedBatchBytes(form, *config.model.inputs);
   if (bytes == static_cast<size_t>(expected)) return "";
@@ -253,6 +262,10 @@ std::string WhyNotFedBatch(const Config& config, const wire::DataBatch& batch, n
     const auto weight = ItemAt<float>(values.data + FedParts(form).weights, i);
     if (!std::isfinite(weight) || weight < 0) return fmt::format("row {} has weight {}", i, weight);
   }
+  for (int64_t i = 0; form.has_offsets && i < rows; ++i) {
+    const auto offset = ItemAt<float>(values.data + FedParts(form).row_offsets, i);
+    if (!std::isfinite(offset)) return fmt::format("row {} has offset {}", i, offset);
+  }
   return form.id_bytes > 0 ? WhyNotSparse(config, form, values.data) : "";
 }
 
@@ -267,7 +280,9 @@ Batch FedReader::Read(const wire::DataBatch& batch, net::TensorView values) {
   } else {
     read.targets = reinterpret_cast<const float*>(values.data);
   }
-  if (form.weighted) read.weights = reinterpret_cast<const float*>(values.data + parts.weights);
+  const auto floats_at = [&](int64_t at) { return reinterpret_cast<const float*>(values.data + at); };
+  if (form.weighted) read.weights = floats_at(parts.weights);
+  if (form.has_offsets) read.row_offsets = floats_at(parts.row_offsets);
   if (form.id_bytes > 0) {
     ReadSparse(batch, values.data, &read);
   } else if (form.as_bytes) {

@@ -1,5 +1,5 @@
 // The layout of a batch in the values of a DataBatch (net/messages.fbs), for data.split: feed: labels or
-// targets, weights where rows have them, and the features: bytes, float32 or sparse rows.
+// targets, weights and offsets where rows have them, and the features: bytes, float32 or sparse rows.
 #pragma once
 
 #include <cstdint>

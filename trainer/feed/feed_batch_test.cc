@@ -37,7 +37,7 @@ bool IsRead(const Config& config, const net::Message& message) {
   const Batch read = reader.Read(*batch, values);
   const size_t size = Contents(read).size();
   if (read.sparse.offsets == nullptr) {
-    CHECK(size == static_cast<size_t>(read.rows * (read.columns + 2) + 2));
+    CHECK(size == static_cast<size_t>(read.rows * (read.columns + 3) + 2));
   }
   for (int64_t i = 0; read.sparse.offsets != nullptr && i < read.sparse.offsets[read.rows]; ++i) {
     CHECK(read.sparse.ids[i] < static_cast<uint64_t>(*config.model.inputs));
@@ -133,7 +133,8 @@ net::Message Changed(const net::Message& answer, const std::function<void(net::B
                       batch.weighted(),
                       batch.id_bytes(),
                       batch.features(),
-                      batch.has_values()};
+                      batch.has_values(),
+                      batch.has_offsets()};
   if (change) change(head);
   const net::TensorView values = net::Tensor(answer, batch);
   std::string bytes(reinterpret_cast<const char*>(values.data), values.size);
@@ -151,7 +152,8 @@ TEST_CASE("fed batch: the number of a sparse feature takes the bytes that the la
   CHECK(batch.weighted());
   CHECK(batch.has_values());
   CHECK(batch.id_bytes() == 2);
-  CHECK(net::Tensor(answer, batch).size == 4 * (4 + 4 + 4) + batch.features() * (4 + 2));
+  CHECK(batch.has_offsets());
+  CHECK(net::Tensor(answer, batch).size == 4 * (4 + 4 + 4 + 4) + batch.features() * (4 + 2));
 }
 
 TEST_CASE("fed batch: sparse rows whose lists contradict each other or the model are refused") {
@@ -160,27 +162,30 @@ TEST_CASE("fed batch: sparse rows whose lists contradict each other or the model
   const auto features = static_cast<uint32_t>(net::Decode(answer)->body_as_DataBatch()->features());
   REQUIRE(features >= 2);
   CHECK(IsRead(config, Changed(answer, nullptr)));
-  // Each list has four items of four bytes: labels, weights, ends of rows.
+  // Each list has four items of four bytes: labels, weights, offsets, ends of rows.
   const auto with = [&](size_t item, uint32_t value) {
     return IsRead(config, Changed(answer, nullptr, [&](std::string& bytes) {
                     std::memcpy(&bytes[4 * item], &value, sizeof value);
                   }));
   };
-  const auto weight = [&](float value) {
+  const auto number = [&](size_t item, float value) {
     uint32_t bits;
     std::memcpy(&bits, &value, sizeof bits);
-    return with(5, bits);
+    return with(item, bits);
   };
+  const auto weight = [&](float value) { return number(5, value); };
   CHECK_FALSE(with(0, 2));  // the model has the classes 0 and 1
   CHECK(weight(0));
   CHECK(weight(7.5f));
   CHECK_FALSE(weight(-1));
   CHECK_FALSE(weight(std::numeric_limits<float>::infinity()));
   CHECK_FALSE(weight(std::numeric_limits<float>::quiet_NaN()));
-  CHECK_FALSE(with(8, features + 1));
-  CHECK_FALSE(with(8, UINT32_MAX));
-  CHECK_FALSE(with(10, 0));             // ends before row 1 does, or leaves the last row too many
-  CHECK_FALSE(with(11, features - 1));  // a feature is of no row
+  CHECK(number(9, -7.5f));
+  CHECK_FALSE(number(9, std::numeric_limits<float>::infinity()));
+  CHECK_FALSE(with(12, features + 1));
+  CHECK_FALSE(with(12, UINT32_MAX));
+  CHECK_FALSE(with(14, 0));             // ends before row 1 does, or leaves the last row too many
+  CHECK_FALSE(with(15, features - 1));  // a feature is of no row
   const auto header = [&](const std::function<void(net::BatchHead&)>& change) {
     return IsRead(config, Changed(answer, change));
   };
@@ -189,6 +194,7 @@ TEST_CASE("fed batch: sparse rows whose lists contradict each other or the model
   CHECK_FALSE(header([](auto& head) { head.id_bytes = 3; }));
   CHECK_FALSE(header([](auto& head) { head.has_values = false; }));
   CHECK_FALSE(header([](auto& head) { head.weighted = false; }));
+  CHECK_FALSE(header([](auto& head) { head.has_offsets = false; }));
   CHECK_FALSE(header([](auto& head) { head.features = UINT64_MAX; }));
   CHECK_FALSE(header([](auto& head) { head.features += 1; }));
   CHECK_FALSE(header([](auto& head) { head.as_bytes = true; }));

@@ -42,7 +42,7 @@ inline Config FedFloats() {
 }
 
 // Three workers; 30 sparse rows of 0 to 4 features, where a feature may come twice, with weights of rows and
-// of classes.
+// of classes, and with offsets.
 inline Config FedSparse() {
   Config config = LinearCluster(1, 3, 0);
   config.model.kind = ModelKind::kLogistic;
@@ -51,12 +51,13 @@ inline Config FedSparse() {
   config.data.train.format = DataFormat::kVw;
   config.data.hash_bits = 10;
   config.data.class_weights = {"1=3"};
+  config.data.offset = kInitialOffset;
   config.train.steps.reset();
   config.train.epochs = 2;
   config.train.batch_size = 4;
   std::string text;
   for (int row = 0; row < 30; ++row) {
-    text += (row % 3 == 0 ? "1 " : "0 ") + std::to_string(1 + row % 2) + ".5 |";
+    text += (row % 3 == 0 ? "1 " : "0 ") + std::to_string(1 + row % 2) + ".5 -" + std::to_string(row) + " |";
     for (int i = 0; i < row % 5; ++i) {
       text += " f" + std::to_string(row * row % (7 + i)) + ":" + std::to_string(i + 1) + ".25";
     }
@@ -116,12 +117,14 @@ struct ServerUnderTest {
   }
 };
 
-// All values of a batch that a model reads, in one list: of each row its label, its weight and its features.
+// All values of a batch that a model reads, in one list: of each row its label, its weight, its offset and
+// its features.
 inline std::vector<float> Contents(const Batch& batch) {
   std::vector<float> contents = {static_cast<float>(batch.rows), static_cast<float>(batch.columns)};
   for (int64_t i = 0; i < batch.rows; ++i) {
     contents.push_back(batch.labels != nullptr ? static_cast<float>(batch.labels[i]) : batch.targets[i]);
     contents.push_back(batch.weights != nullptr ? batch.weights[i] : 1);
+    contents.push_back(batch.row_offsets != nullptr ? batch.row_offsets[i] : 0);
     if (const SparseRows& sparse = batch.sparse; sparse.offsets != nullptr) {
       for (int64_t j = sparse.offsets[i]; j < sparse.offsets[i + 1]; ++j) {
         contents.push_back(static_cast<float>(sparse.ids[j]));

@@ -103,10 +103,12 @@ TEST_CASE("model variables: an mlp has weights and biases for each layer, in ord
   CHECK(variables[5].rows == 4);
 }
 
-void CheckGradient(const ModelConfig& config) {
+void CheckGradient(const ModelConfig& config, bool offsets = false) {
   const Layout layout = LayoutOf(config);
   const auto model = MakeModel(config, layout, 33);
-  const Rows rows(config, 33);
+  Rows rows(config, 33);
+  const std::vector<float> row_offsets = Normals(33, 5);
+  if (offsets) rows.batch.row_offsets = row_offsets.data();
   std::vector<float> parameters = Normals(layout.size, 4), gradient(layout.size), unused(layout.size);
   Gradient(*model, parameters.data(), rows.batch, gradient.data());
   // Width 0.01: the loss's third derivative makes about 3 width^2, its rounding 1e-6 / 0.02.
@@ -125,6 +127,23 @@ TEST_CASE("model: the gradient is that of finite differences for every kind and 
   for (const ModelConfig& config : AllModels(5)) {
     CAPTURE(HeadText(config));
     CheckGradient(config);
+  }
+}
+
+TEST_CASE("model: offsets of rows are added to their outputs before the loss and its gradient") {
+  for (ModelConfig config : AllModels(5)) {
+    if (HasOutputPerClass(config)) continue;
+    CAPTURE(HeadText(config));
+    CheckGradient(config, true);
+    const Layout layout = LayoutOf(config);
+    DenseModel model(config, layout, 33);
+    Rows rows(config, 33);
+    const std::vector<float> parameters = Normals(layout.size, 4), row_offsets = Normals(33, 5);
+    std::vector<float> without(33), with(33);
+    model.Evaluate(parameters.data(), rows.batch, without.data());
+    rows.batch.row_offsets = row_offsets.data();
+    model.Evaluate(parameters.data(), rows.batch, with.data());
+    for (size_t i = 0; i < with.size(); ++i) CHECK(with[i] == without[i] + row_offsets[i]);
   }
 }
 

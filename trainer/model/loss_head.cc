@@ -16,6 +16,7 @@ gpu::Span<float> All(gpu::MatrixView<float> matrix) { return {matrix.data, matri
 void LossHead::Compute(const LabelledRows& rows, gpu::MatrixView<float> outputs, const NetResults& results,
                        bool slopes) {
   DT_CHECK((classifies() ? rows.labels != nullptr : rows.targets != nullptr) || rows.rows == 0);
+  if (rows.row_offsets != nullptr) AddOffsets(rows.row_offsets, outputs);
   if (results.outputs != nullptr) CopyOut(outputs, results.outputs);
   if (results.correct != nullptr) CountCorrect(rows, outputs, results.correct);
   if (results.correct_weight != nullptr) *results.correct_weight = CorrectWeight(rows, outputs);
@@ -80,6 +81,11 @@ double LossHead::CorrectWeight(const LabelledRows& rows, gpu::MatrixView<float> 
   return sum;
 }
 
+void LossHead::AddOffsets(const float* row_offsets, gpu::MatrixView<float> outputs) {
+  DT_CHECK(stream_.backend() != gpu::Backend::kCuda && outputs.cols == 1, outputs.cols);
+  for (int64_t row = 0; row < outputs.rows; ++row) outputs.data[row] += row_offsets[row];
+}
+
 void LossHead::CopyOut(gpu::MatrixView<const float> from, float* to) {
   const size_t bytes = static_cast<size_t>(from.size()) * sizeof(float);
   if (stream_.backend() == gpu::Backend::kCuda) {
@@ -99,7 +105,9 @@ void LossHead::CountCorrect(const LabelledRows& rows, gpu::MatrixView<const floa
   gpu::CountArgmaxCorrect(stream_, outputs, labels, correct);
 }
 
-LabelledRows LabelsOf(const Batch& batch) { return {batch.rows, batch.labels, batch.targets, batch.weights}; }
+LabelledRows LabelsOf(const Batch& batch) {
+  return {batch.rows, batch.labels, batch.targets, batch.weights, batch.row_offsets};
+}
 
 Evaluation EvaluationOf(const LabelledRows& rows, bool classifies, float loss, int64_t correct,
                         double correct_weight) {

@@ -13,9 +13,10 @@ namespace dtrain {
 // What the loss needs to know of rows.
 struct LabelledRows {
   int64_t rows = 0;
-  const int32_t* labels = nullptr;  // [rows]; null where targets are real
-  const float* targets = nullptr;   // [rows]; null for classes
-  const float* weights = nullptr;   // [rows]; null: all 1. Not on a device
+  const int32_t* labels = nullptr;     // [rows]; null where targets are real
+  const float* targets = nullptr;      // [rows]; null for classes
+  const float* weights = nullptr;      // [rows]; null: all 1. Not on a device
+  const float* row_offsets = nullptr;  // [rows], of one output each; null: all 0. Not on a device
 };
 
 // NetResults: where the results of a batch are written; see gpu/ops.h. Null: not wanted; the loss always is.
@@ -36,8 +37,9 @@ class LossHead {
         stream_(stream) {}
 
   bool classifies() const { return head_ != ModelHead::kLinear; }
-  // Computes the mean loss and the other results that are wanted. Replaces `outputs` [rows, outputs] by the
-  // gradient of the mean loss for them or, with Reduce::kSum and where `slopes` are wanted, of the sum.
+  // Adds the offsets to `outputs` [rows, outputs]; computes the mean loss and the other results that are
+  // wanted of these. Replaces `outputs` by the gradient of the mean loss for them or, with Reduce::kSum and
+  // where `slopes` are wanted, of the sum.
   void Compute(const LabelledRows& rows, gpu::MatrixView<float> outputs, const NetResults& results,
                bool slopes);
 
@@ -46,6 +48,7 @@ class LossHead {
   void WeightedLoss(const LabelledRows& rows, gpu::MatrixView<float> outputs, float* loss);
   double CorrectWeight(const LabelledRows& rows, gpu::MatrixView<float> outputs);
   void CountCorrect(const LabelledRows& rows, gpu::MatrixView<const float> outputs, int64_t* correct);
+  void AddOffsets(const float* row_offsets, gpu::MatrixView<float> outputs);
   void CopyOut(gpu::MatrixView<const float> from, float* to);
 
   const ModelHead head_;

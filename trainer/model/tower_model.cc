@@ -22,7 +22,9 @@ Batch Part(const Batch& batch, int64_t first, int64_t count) {
   if (batch.table_rows.data != nullptr) part.table_rows = {batch.table_rows.data + first, count};
   if (batch.labels != nullptr) part.labels = batch.labels + first;
   if (batch.targets != nullptr) part.targets = batch.targets + first;
-  if (batch.weights != nullptr) part.weights = batch.weights + first;
+  for (const auto numbers : kNumbersOf<Batch>) {
+    if (batch.*numbers != nullptr) part.*numbers = batch.*numbers + first;
+  }
   return part;
 }
 

@@ -104,6 +104,7 @@ std::vector<int64_t> FindInputs(const CsvColumns& columns, const std::vector<std
                                            ColumnTitle(columns, column), key,
                                            column == columns.label    ? "the label"
                                            : column == columns.weight ? "data.weight"
+                                           : column == columns.offset ? "data.offset"
                                                                       : "data.ignore"));
   }
   return found;
@@ -156,13 +157,21 @@ CsvColumns ReadFirst(const DataSourceConfig& source, const std::string& section,
   return columns;
 }
 
-void FindWeight(const DataConfig& data, const CsvReader& reader, bool labels, CsvColumns* columns) {
-  if (data.weight.empty() || IsLeftOut(*columns, data.weight, labels)) return;
-  columns->weight = FindColumn(*columns, data.weight, "data.weight", reader);
-  if (columns->weight != columns->label) return;
-  throw reader.FaultAtRecord(
-      fmt::format("{} is the label and data.weight; it is one of them. Name another column.",
-                  ColumnTitle(*columns, columns->label)));
+// Finds the columns of weights, if `weighs`, and of offsets. Rows need an offset also where they need no
+// label.
+void FindNumbers(const DataConfig& data, const CsvReader& reader, bool labels, bool weighs,
+                 CsvColumns* columns) {
+  weighs = weighs && !data.weight.empty() && !IsLeftOut(*columns, data.weight, labels);
+  if (weighs) columns->weight = FindColumn(*columns, data.weight, "data.weight", reader);
+  if (!data.offset.empty()) columns->offset = FindColumn(*columns, data.offset, "data.offset", reader);
+  const auto check = [&](int64_t column, int64_t other, const char* roles) {
+    if (column < 0 || column != other) return;
+    throw reader.FaultAtRecord(fmt::format("{} is {}; it is one of them. Name another column.",
+                                           ColumnTitle(*columns, column), roles));
+  };
+  check(columns->weight, columns->label, "the label and data.weight");
+  check(columns->offset, columns->label, "the label and data.offset");
+  check(columns->offset, columns->weight, "data.weight and data.offset");
 }
 
 // Throws for a column that is not there, of the keys that say how columns are written.
@@ -193,6 +202,7 @@ void ReadAsWritten(const DataConfig& data, const CsvColumns& train, const CsvCol
   for (size_t i = 0; i < inputs; ++i) add(train.inputs[i], columns.inputs[i]);
   add(train.label, columns.label);
   add(train.weight, columns.weight);
+  add(train.offset, columns.offset);
   if (!readings.empty()) reader->ReadAs(std::move(readings));
 }
 
@@ -200,8 +210,10 @@ CsvColumns ReadTrainColumns(const DataConfig& data, CsvReader* reader, bool labe
   CsvColumns columns = ReadFirst(data.train, "data.train", reader, labels);
   std::vector<bool> left_out(static_cast<size_t>(columns.count));
   if (columns.label >= 0) left_out[static_cast<size_t>(columns.label)] = true;
-  FindWeight(data, *reader, labels, &columns);
-  if (columns.weight >= 0) left_out[static_cast<size_t>(columns.weight)] = true;
+  FindNumbers(data, *reader, labels, true, &columns);
+  for (const int64_t column : {columns.weight, columns.offset}) {
+    if (column >= 0) left_out[static_cast<size_t>(column)] = true;
+  }
   for (const std::string& text : data.ignore) {
     if (IsLeftOut(columns, text, labels)) continue;
     left_out[static_cast<size_t>(FindColumn(columns, text, "data.ignore", *reader))] = true;
@@ -211,7 +223,7 @@ CsvColumns ReadTrainColumns(const DataConfig& data, CsvReader* reader, bool labe
   }
   if (columns.inputs.empty()) {
     throw reader->FaultAtRecord(
-        "no column is left beside the label, data.weight and data.ignore. Ignore fewer.");
+        "no column is left beside the label, data.weight, data.offset and data.ignore. Ignore fewer.");
   }
   if (!labels) columns.weight = -1;  // how much a row counts matters beside its label alone
   CheckColumnTexts(data, columns, *reader, labels);
@@ -222,7 +234,7 @@ CsvColumns ReadTrainColumns(const DataConfig& data, CsvReader* reader, bool labe
 CsvColumns ReadTestColumns(const DataConfig& data, const CsvColumns& train, CsvReader* reader, bool labels) {
   const std::string train_path = PathText(data.train);
   CsvColumns columns = ReadFirst(data.test, "data.test", reader, labels, train.names);
-  if (labels) FindWeight(data, *reader, labels, &columns);
+  FindNumbers(data, *reader, labels, labels, &columns);
   if (!columns.names.empty() && !train.names.empty() &&
       !std::equal(columns.names.begin(), columns.names.end(), train.names.begin(), train.names.end())) {
     columns.inputs = FindNames(columns, InputNames(train), *reader,

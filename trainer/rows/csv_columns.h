@@ -21,12 +21,13 @@ struct CsvColumns {
   int64_t count = 0;
   int64_t label = 0;            // column of the label, from 0; -1: there is none
   int64_t weight = -1;          // column of the rows' weights; -1: there is none
+  int64_t offset = -1;          // column of what is added to their outputs; -1: there is none
   std::vector<int64_t> inputs;  // the columns that are read, in the order of the model
 };
 
-// Returns the columns of data.train; all but the label, data.weight and data.ignore are inputs. Reads the
-// first record, which stays the reader's current one. Without `labels`, a header may lack what is no input,
-// and without a header all of it must be there.
+// Returns the columns of data.train; all but the label, data.weight, data.offset and data.ignore are inputs.
+// Reads the first record, which stays the reader's current one. Without `labels`, a header may lack what is
+// no input but data.offset, and without a header all of it must be there.
 CsvColumns ReadTrainColumns(const DataConfig& data, CsvReader* reader, bool labels = true);
 
 // Returns the columns of data.test for a model of the training file with `train`: inputs are found by their
@@ -59,7 +60,7 @@ std::vector<int64_t> FindNames(const CsvColumns& columns, const std::vector<std:
                                const CsvReader& reader, const std::string& known, const std::string& remedy);
 
 // Returns the inputs that `key` of the config lists. Throws UserError for a column that is none, because it
-// is the label, or in data.weight or data.ignore.
+// is the label, or in data.weight, data.offset or data.ignore.
 std::vector<int64_t> FindInputs(const CsvColumns& columns, const std::vector<std::string>& listed,
                                 const std::string& key, const CsvReader& reader);
 

@@ -333,7 +333,8 @@ void Look(const DataConfig& data, const std::vector<InputColumn>& inputs,
 
 bool HasColumnForms(const DataConfig& data) {
   return !data.ignore.empty() || !data.categories.empty() || !data.dates.empty() || !data.weight.empty() ||
-         !data.missing_values.empty() || !data.number_format.empty() || data.missing != MissingValues::kError;
+         !data.offset.empty() || !data.missing_values.empty() || !data.number_format.empty() ||
+         data.missing != MissingValues::kError;
 }
 
 FittedColumns FitColumns(const DataConfig& data, SourceInputs* inputs, bool counts_classes,

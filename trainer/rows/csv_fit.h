@@ -14,7 +14,8 @@
 namespace dtrain {
 
 // Whether columns are more than plain numbers without gaps, or are not all features: data.ignore,
-// data.categories, data.dates, data.weight, data.missing_values, data.number_format or data.missing is set.
+// data.categories, data.dates, data.weight, data.offset, data.missing_values, data.number_format or
+// data.missing is set.
 bool HasColumnForms(const DataConfig& data);
 
 // FittedColumns: what FitColumns() has found.

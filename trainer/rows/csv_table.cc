@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -15,6 +16,7 @@
 namespace dtrain {
 namespace {
 
+constexpr float kLowest = std::numeric_limits<float>::lowest();
 constexpr size_t kMaxBefore = 8;  // quotes, blanks and a delimiter in front of the first name
 
 }  // namespace
@@ -38,7 +40,9 @@ void CsvRows::TakeColumns() {
     reader_.Take(columns.inputs[i], layout_.takes_numbers && !is_text);
   }
   if (columns.label >= 0) reader_.Take(columns.label, false);
-  if (columns.weight >= 0) reader_.Take(columns.weight, true);
+  for (const int64_t column : {columns.weight, columns.offset}) {
+    if (column >= 0) reader_.Take(column, true);
+  }
 }
 
 bool CsvRows::Next(SkippedRows* skipped) {
@@ -107,17 +111,25 @@ bool CsvRows::Read(std::vector<float>* features, RowLabels* labels) {
     if (layout_.drops_gaps && IsMissing(label.text)) return false;
     labels->Add(label);
   }
-  return ReadInputs(before_label_, layout_.columns.inputs.size(), features) && ReadWeight();
+  return ReadInputs(before_label_, layout_.columns.inputs.size(), features) &&
+         ReadNumber(layout_.columns.weight, "must be a finite number >= 0 (data.weight)", 0, &weight_) &&
+         ReadNumber(layout_.columns.offset, "must be a finite number (data.offset)", kLowest, &offset_);
 }
 
-bool CsvRows::ReadWeight() {
-  if (layout_.columns.weight < 0) return true;
-  const CsvField& field = reader_.fields()[static_cast<size_t>(layout_.columns.weight)];
+// The number of a column that is no input; false: it is missing, and such rows are dropped.
+bool CsvRows::ReadNumber(int64_t column, const char* rule, float min, float* number) {
+  if (column < 0) return true;
+  const CsvField& field = reader_.fields()[static_cast<size_t>(column)];
   if (layout_.drops_gaps && IsMissing(field.text)) return false;
-  const NumberText state = ParseNumber(field, reader_.decimal(), &weight_);
-  if (state == NumberText::kGood && weight_ >= 0) return true;
-  throw FieldError(reader_.path(), ColumnTitle(layout_.columns, layout_.columns.weight), field,
-                   "must be a finite number >= 0 (data.weight). Correct it, or remove the row.");
+  const NumberText state = ParseNumber(field, reader_.decimal(), number);
+  if (state == NumberText::kGood && *number >= min) return true;
+  throw FieldError(reader_.path(), ColumnTitle(layout_.columns, column), field,
+                   fmt::format("{}. Correct it, or remove the row.", rule));
+}
+
+void CsvRows::AddNumbers(ParsedRows* rows) const {
+  if (layout_.columns.weight >= 0) rows->weights.push_back(weight_);
+  if (layout_.columns.offset >= 0) rows->row_offsets.push_back(offset_);
 }
 
 bool CsvRows::ReadInputs(size_t begin, size_t end, std::vector<float>* out) {
@@ -282,7 +294,7 @@ RowFile::Read CsvFile::ReadRow(ParsedRows* rows, RowLabels* labels) {
     skipped()->AddUnseen(ColumnTitle(rows_.layout().columns, rows_.layout().columns.inputs[input]),
                          rows_.FieldOf(input).text);
   }
-  if (rows_.layout().columns.weight >= 0) rows->weights.push_back(rows_.weight());
+  rows_.AddNumbers(rows);
   return Read::kRow;
 }
 

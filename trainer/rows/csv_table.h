@@ -56,8 +56,8 @@ class CsvRows {
   bool Read(std::vector<float>* features, RowLabels* labels);
   // After a UserError: the next call of Next() goes to the next row that can be read.
   void SkipFault() { reader_.SkipFault(); }
-  // The weight of the row that was read last; 1 without a column of weights.
-  float weight() const { return weight_; }
+  // Appends the weight and the offset of the row that was read last, where there are columns of them.
+  void AddNumbers(ParsedRows* rows) const;
   // The inputs of the row that was read last whose text is in no list of categories.
   const std::vector<size_t>& unseen() const { return unseen_; }
   const CsvField& FieldOf(size_t input) const {
@@ -85,14 +85,14 @@ class CsvRows {
   void ReadNumbers(size_t begin, size_t end, std::vector<float>* out);
   bool ReadInput(size_t input, std::vector<float>* out);
   bool ReadCategory(size_t input, std::vector<float>* out);
-  bool ReadWeight();
+  bool ReadNumber(int64_t column, const char* rule, float min, float* number);
   [[noreturn]] void Refuse(size_t input, NumberText state) const;
 
   CsvReader& reader_;
   const CsvLayout layout_;
   size_t before_label_ = 0;  // inputs before the label
   std::vector<size_t> unseen_;
-  float weight_ = 1;
+  float weight_ = 1, offset_ = 0;
   bool next_is_read_ = false;  // the reader's current record is the next row
   int64_t row_ = -1;           // 0: it is the first of the file
 };

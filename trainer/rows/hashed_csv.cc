@@ -178,7 +178,7 @@ class HashedCsvFile : public CsvFile {
       values_[count_++] = 1;
     }
     rows->sparse.Add(ids_.data(), values_.data(), count_);
-    rows->weights.insert(rows->weights.end(), numbers_.weights.begin(), numbers_.weights.end());
+    rows->AddNumbers(numbers_);
     std::move(row_names_.begin(), row_names_.end(), std::back_inserter(rows->names));
     return Read::kRow;
   }
@@ -263,7 +263,7 @@ class HashedCsvFile : public CsvFile {
   const std::vector<uint64_t> number_ids_;
   const std::vector<std::string> number_names_;
   const std::vector<Hashed> hashed_;
-  ParsedRows numbers_;  // of the row that is read, and its weight
+  ParsedRows numbers_;  // of the row that is read, and its weight and offset
   // The features of the row that is read, with room for those of the columns.
   std::vector<uint64_t> ids_;
   std::vector<float> values_;

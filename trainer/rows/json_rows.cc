@@ -20,6 +20,7 @@ using Json = nlohmann::json;
 // Rows are never nested deeper. The parser copies and frees its values recursively, so the depth is limited.
 constexpr int kMaxDepth = 64;
 constexpr char kList[] = "features";
+constexpr size_t kOffset = SIZE_MAX;  // in place of a feature's number
 
 constexpr std::string_view kBlank = " \t\r\n";
 
@@ -92,7 +93,8 @@ class JsonFile : public LineFile {
     has_feature_features_ = std::binary_search(names.begin(), names.end(), kList);
     const auto repeated = std::adjacent_find(names.begin(), names.end());
     if (repeated != names.end()) repeated_ = *repeated;
-    for (const std::string* name : {&spec.label, &spec.data.weight}) known_.insert(ColumnNameIn(*name));
+    for (const std::string* name : {&spec.label, &spec.data.weight, &spec.data.offset})
+      known_.insert(ColumnNameIn(*name));
     for (const auto* listed : {&names_, &spec.keep}) known_.insert(listed->begin(), listed->end());
     for (const std::string& name : spec.data.ignore) known_.insert(ColumnNameIn(name));
     for (const InputColumn& column : spec.form.columns) {
@@ -133,7 +135,7 @@ class JsonFile : public LineFile {
     if (const size_t zero = line.find('\0'); zero != std::string_view::npos) RefuseFrom(zero + 1);
     try {
       const bool plain = line.find(kNaN) == line.npos;
-      AddRow(plain ? Json::parse(line, check) : Json::parse(WithoutNaN(line), check), &rows->features);
+      AddRow(plain ? Json::parse(line, check) : Json::parse(WithoutNaN(line), check), rows);
     } catch (const Json::out_of_range&) {
       Refuse("a number beyond float64; must be at most 3.4e38 (float32). Correct it, or remove the line.");
     } catch (const Json::parse_error& error) {
@@ -142,17 +144,18 @@ class JsonFile : public LineFile {
     return Read::kRow;
   }
 
-  void AddRow(const Json& row, std::vector<float>* features) {
+  void AddRow(const Json& row, ParsedRows* rows) {
     const auto list = row.is_object() ? row.find(kList) : row.end();
     const bool listed = list != row.end() && (list->is_array() || !has_feature_features_);
     if (row.is_array() || listed) {
-      AddList(listed ? *list : row, features);
+      AddList(listed ? *list : row, &rows->features);
     } else if (row.is_object()) {
-      AddByName(row, features);
+      AddByName(row, &rows->features);
     } else {
       Refuse("neither an object nor a list; a row is {\"features\": [1, 2]} or has the features by name.");
     }
     CheckKept(row);
+    AddOffset(row, rows);
     has_id_ = row.is_object() && row.contains("id");
     if (!row.is_object()) return;
     for (const auto& item : row.items()) {
@@ -196,6 +199,16 @@ class JsonFile : public LineFile {
   void AddValue(const Json& value, size_t column, std::vector<float>* features) const {
     if (!spec_.form.columns.empty()) return AppendColumn(value, column, features);
     features->push_back(Number(value, column));
+  }
+
+  void AddOffset(const Json& row, ParsedRows* rows) const {
+    if (spec_.data.offset.empty()) return;
+    const auto found = row.is_object() ? row.find(ColumnNameIn(spec_.data.offset)) : row.end();
+    if (found == row.end()) {
+      Refuse(fmt::format("no {}, which says what is added to the output of the row (data.offset). Add it.",
+                         Quoted(Title(kOffset))));
+    }
+    rows->row_offsets.push_back(Number(*found, kOffset));
   }
 
   void CheckKept(const Json& row) const {
@@ -261,6 +274,7 @@ class JsonFile : public LineFile {
   }
 
   std::string Title(size_t column) const {
+    if (column == kOffset) return Shown(ColumnNameIn(spec_.data.offset));
     const std::string name = names_.empty() ? "" : Shown(names_[column]);
     return name.empty() ? fmt::format("feature {}", column + 1) : name;
   }

@@ -15,6 +15,8 @@
 namespace dtrain {
 namespace {
 
+constexpr char kWeight[] = "data.weight";
+
 // ColumnFinder: finds the columns of the model's features and of the label, from the file's first record.
 class ColumnFinder {
  public:
@@ -41,8 +43,13 @@ class ColumnFinder {
     columns_.label = LabelColumn();
     const bool by_name = header && !names_.empty() && !HasNamesInOrder(reader_, names_, columns_.label);
     by_name ? FindByName() : FindByPosition();
+    if (!spec_.data.offset.empty())
+      columns_.offset =
+          FindNumber("data.offset", spec_.data.offset, "what is added to the output of each row");
     if (!spec_.labels) return std::move(layout_);
-    if (!spec_.data.weight.empty()) FindWeight();
+    // The rows are evaluated as they were trained on.
+    if (!spec_.data.weight.empty())
+      columns_.weight = FindNumber(kWeight, spec_.data.weight, "how much each row counts");
     if (columns_.label >= 0) return std::move(layout_);
     throw reader_.FaultAtRecord(
         fmt::format("no column {}; rows are evaluated by their labels. Add it, or use dtrain predict.",
@@ -70,22 +77,17 @@ class ColumnFinder {
     return FindClass(spec_.form.classes, RenamedLabel(rules_, text)).has_value();
   }
 
-  // The rows are evaluated as they were trained on.
-  void FindWeight() {
+  // Returns the column of `key`, `text` in the config, which is no input.
+  int64_t FindNumber(const char* key, const std::string& text, const char* what) const {
     const bool by_name = !columns_.names.empty() && !layout_.first_is_row;
-    const std::string name = ColumnNameIn(spec_.data.weight);
+    const std::string name = ColumnNameIn(text);
     const auto found = std::find(columns_.names.begin(), columns_.names.end(), name);
-    const std::optional<int64_t> number = ColumnNumber(spec_.data.weight);
-    if (by_name && found != columns_.names.end()) {
-      columns_.weight = found - columns_.names.begin();
-    } else if (number && *number < columns_.count && columns_.count == spec_.form.table_columns) {
-      columns_.weight = *number;
-    } else {
-      throw reader_.FaultAtRecord(
-          fmt::format("no column {}, which says how much each row counts (data.weight). Add it, or set "
-                      "data.weight to null.",
-                      Quoted(Shown(name))));
-    }
+    const std::optional<int64_t> number = ColumnNumber(text);
+    if (by_name && found != columns_.names.end()) return found - columns_.names.begin();
+    if (number && *number < columns_.count && columns_.count == spec_.form.table_columns) return *number;
+    throw reader_.FaultAtRecord(
+        fmt::format("no column {}, which says {} ({}). Add it", Quoted(Shown(name)), what, key) +
+        (key == kWeight ? ", or set data.weight to null." : "."));
   }
 
   // Where the label and the columns of the model stand as in the training data, others may have their names.
@@ -220,10 +222,13 @@ CsvColumns TrainColumns(const RowSpec& spec, const CsvColumns& here) {
   const bool named = here.label >= 0 && !here.names.empty() && ColumnNumber(spec.label);
   train.label = spec.form.label_column;
   name(train.label, named ? here.names[static_cast<size_t>(here.label)] : ColumnNameIn(spec.label));
-  if (here.weight >= 0) {
-    train.weight = ColumnNumber(spec.data.weight).value_or(static_cast<int64_t>(train.names.size()));
-    name(train.weight, ColumnNameIn(spec.data.weight));
-  }
+  const auto add = [&](int64_t here_at, const std::string& text, int64_t* column) {
+    if (here_at < 0) return;
+    *column = ColumnNumber(text).value_or(static_cast<int64_t>(train.names.size()));
+    name(*column, ColumnNameIn(text));
+  };
+  add(here.weight, spec.data.weight, &train.weight);
+  add(here.offset, spec.data.offset, &train.offset);
   return train;
 }
 

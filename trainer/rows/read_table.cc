@@ -22,7 +22,7 @@ CsvTable ReadTable(const DataConfig& data, const LabelRules& rules, const RowCon
       table.labels.Reserve(static_cast<size_t>(reserved));
     }
     features.insert(features.end(), part.features.begin(), part.features.end());
-    table.parsed.weights.insert(table.parsed.weights.end(), part.weights.begin(), part.weights.end());
+    table.parsed.AddNumbers(part);
   });
   pass.Finish(&table.labels);
   table.skipped = pass.skipped();

@@ -78,7 +78,8 @@ struct ParsedRows {
   SparseBuffer sparse;
   std::vector<int32_t> classes;  // or targets
   std::vector<float> targets;
-  std::vector<float> weights;  // empty where all rows count 1
+  std::vector<float> weights;      // empty where all rows count 1
+  std::vector<float> row_offsets;  // empty where nothing is added to outputs
   // The names that RowSpec::names wants, of hashed features in the order of `sparse`.
   std::vector<NamedFeature> names;
 
@@ -92,8 +93,14 @@ struct ParsedRows {
     sparse.Clear();
     classes.clear();
     targets.clear();
-    weights.clear();
+    for (const auto numbers : kNumbersOf<ParsedRows>) (this->*numbers).clear();
     names.clear();
+  }
+  // Appends the weights and offsets of `more`.
+  void AddNumbers(const ParsedRows& more) {
+    for (const auto numbers : kNumbersOf<ParsedRows>) {
+      (this->*numbers).insert((this->*numbers).end(), (more.*numbers).begin(), (more.*numbers).end());
+    }
   }
 };
 
@@ -107,9 +114,9 @@ class RowFile {
   RowFile(const RowFile&) = delete;
   RowFile& operator=(const RowFile&) = delete;
 
-  // Appends the features and the weight of the next row to `rows`, and its label to `labels`; null: labels
-  // are not read (RowContext::labels). False at the end of the file. Throws for a row that cannot be read,
-  // unless such rows are skipped.
+  // Appends the features, the weight and the offset of the next row to `rows`, and its label to `labels`;
+  // null: labels are not read (RowContext::labels). False at the end of the file. Throws for a row that
+  // cannot be read, unless such rows are skipped.
   bool Next(ParsedRows* rows, RowLabels* labels);
 
   // Goes behind the next row and parses none of its fields: what is wrong with them is not seen. False at the

@@ -81,7 +81,8 @@ bool IsKnown(const DataConfig& data, const RowSpec* spec, const std::string& nam
     return ColumnNameIn(text) == name || ColumnNumber(text) == column;
   };
   const bool kept = spec != nullptr && std::any_of(spec->keep.begin(), spec->keep.end(), names);
-  return kept || names(data.weight) || std::any_of(data.ignore.begin(), data.ignore.end(), names);
+  return kept || names(data.weight) || names(data.offset) ||
+         std::any_of(data.ignore.begin(), data.ignore.end(), names);
 }
 
 // Notes how the columns of a table were found whose header is read, and which ones no model has. `named`:

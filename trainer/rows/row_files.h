@@ -51,6 +51,7 @@ class RowFiles {
   int64_t inputs() const { return inputs_; }
   bool sparse() const { return HasSparseRows(data_); }
   bool weighted() const { return HasRowWeights(data_); }
+  bool has_offsets() const { return !data_.offset.empty(); }
   size_t count() const { return files_.size(); }
   const std::vector<std::string>& paths() const { return files_; }
   const std::string& path(size_t file) const { return files_[file]; }

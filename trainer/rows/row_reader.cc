@@ -30,6 +30,7 @@ Batch RowBlock::AsBatch() {
   batch.labels = classes.empty() ? nullptr : classes.data();
   batch.targets = targets.empty() ? nullptr : targets.data();
   batch.weights = weights.empty() ? nullptr : weights.data();
+  batch.row_offsets = row_offsets.empty() ? nullptr : row_offsets.data();
   if (sparse.count() > 0) {
     batch.sparse = sparse.rows();
     return batch;

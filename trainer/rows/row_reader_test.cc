@@ -388,6 +388,27 @@ TEST_CASE("rows: labels are read where they are asked for, by name, by number or
   CHECK(Begins(ErrorOf("width,height\n3,1\n", spec), ":1:1: no column \"tree\""));
 }
 
+TEST_CASE("rows: the offset that the model adds is read of each row, labelled or not, and must be there") {
+  RowSpec spec = Named();
+  spec.data.offset = "log_days";
+  const Floats offsets{0.5, -2};
+  CHECK(ReadAll("width,log_days,height\n3,0.5,1\n4,-2,2\n", spec).row_offsets == offsets);
+  CHECK(ReadAll("{\"width\": 3, \"log_days\": 0.5, \"height\": 1}\n"
+                "{\"features\": [4, 2], \"log_days\": -2}\n",
+                spec)
+            .row_offsets == offsets);
+  CHECK(ErrorOf("width,height\n3,1\n", spec) ==
+        ":1:1: no column \"log_days\", which says what is added to the output of each row (data.offset). Add "
+        "it.");
+  CHECK(ErrorOf("3,1\n", spec).find("no column \"log_days\"") != std::string::npos);
+  CHECK(Begins(ErrorOf("width,log_days,height\n3,,1\n", spec),
+               ":2:3: log_days is empty; must be a finite number (data.offset)."));
+  CHECK(ErrorOf("[3, 1]\n", spec) ==
+        ":1: no \"log_days\", which says what is added to the output of the row (data.offset). Add it.");
+  CHECK(Begins(ErrorOf("{\"features\": [3, 1], \"log_days\": null}\n", spec),
+               ":1: log_days = null; must be a number."));
+}
+
 TEST_CASE("rows: what cannot be read of a CSV file is told with its place") {
   CHECK(ErrorOf("width,height\n3,x\n", Named()) ==
         ":2:3: height = x; must be a number. Correct it, or remove the row.");
@@ -659,6 +680,19 @@ TEST_CASE(
   while (rows.Next(&block)) continue;
   CHECK(block.classes == std::vector<int32_t>{1, 0});
   CHECK(rows.skipped().unlabelled == 2);
+}
+
+TEST_CASE("row reader: with data.offset a row of vw has its initial prediction, else 0") {
+  RowSpec spec = Sparse(DataFormat::kVw, 1 << 18);
+  spec.data.offset = kInitialOffset;
+  const RowBlock block = ReadAll("1 2 0.5 |a x\n1 2 -1 'tag|a x\n1 2 |a x\n|a x\n", spec);
+  CHECK(block.row_offsets == Floats{0.5, -1, 0, 0});
+  CHECK(block.weights.empty());
+  CHECK(block.ids[1] == "\"tag\"");
+  CHECK(Begins(ErrorOf("1 2 inf |a x\n", spec), ":1:5: the initial prediction = inf; must be"));
+  CHECK(
+      Begins(ErrorOf("1 2 3 4 |a x\n", spec),
+             ":1:7: before the first | must be at most a label, a weight, an initial prediction and a tag."));
 }
 
 TEST_CASE("row reader: a tag of a vw row is its id, and its importance counts with labels alone") {

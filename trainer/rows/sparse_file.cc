@@ -151,6 +151,7 @@ RowFile::Read SparseFile::ReadRow(ParsedRows* rows, RowLabels* labels) {
   if (inputs_ != 0) DropZeros(&line_);
   rows->sparse.Add(line_.ids.data(), line_.values.data(), line_.ids.size());
   if (weighted_) rows->weights.push_back(static_cast<float>(line_.weight));
+  if (!data().offset.empty()) rows->row_offsets.push_back(line_.offset);
   std::move(line_.names.begin(), line_.names.end(), std::back_inserter(rows->names));
   return Read::kRow;
 }

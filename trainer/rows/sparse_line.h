@@ -21,6 +21,7 @@ struct SparseLine {
   std::string_view label;     // empty: it has none
   std::string_view tag;       // of vw; empty: it has none
   double weight = 1;          // of vw, and of libsvm with data.weight
+  float offset = 0;           // of vw, with data.offset
   std::vector<uint64_t> ids;  // features in the order of the line, from 0; one may come twice
   std::vector<float> values;  // of each
   // Of those whose names are wanted, in the same order; libsvm's have no names, and what is 0 needs none.
@@ -29,6 +30,7 @@ struct SparseLine {
   void Clear() {
     label = tag = {};
     weight = 1;
+    offset = 0;
     ids.clear();
     values.clear();
     names.clear();

@@ -462,7 +462,9 @@ TEST_CASE("vw: the letter : in a cross is each namespace of the row, and each pa
 TEST_CASE("vw: a fault tells its byte in the line, the rule and a remedy") {
   const std::pair<const char*, const char*> faults[] = {
       {"1 x y", "5: a row must have a \"|\""},
-      {"1 1 0.5 |a x", "4: before the first | must be at most a label, a weight and a tag."},
+      {"1 1 0.5 |a x",
+       "4: before the first | must be at most a label, a weight and a tag. If a third number is the initial "
+       "prediction, set data.offset to initial; else leave it out."},
       {"1 1 0.5 'tag |a x", "4: before the first |"},
       {"-1 2 3.5 tag|a x", "5: before the first |"},
       {"1 2 3 4 5 |a x", "8: before the first |"},

@@ -71,6 +71,7 @@ class VwParser : public LineParser {
   VwParser(const DataConfig& data, const LineRules& rules)
       : mask_(LowBits(*HashBits(data))),
         end_(rules.inputs ? static_cast<uint64_t>(*rules.inputs) : UINT64_MAX),
+        has_offsets_(!data.offset.empty()),
         unlabelled_(rules.unlabelled),
         names_(rules.names) {
     slots_.fill(kNoSlot);
@@ -176,7 +177,8 @@ class VwParser : public LineParser {
     return false;
   }
 
-  // Reads label, weight and tag. The last word is a tag if the bar follows at once, or behind a quote.
+  // Reads label, weight, offset and tag. The last word is a tag if the bar follows at once, or behind a
+  // quote.
   bool ReadHead(std::string_view head) {
     if (const size_t tab = head.find('\t'); tab != head.npos) {
       return Fail(head.data() + tab, "label, weight and tag must be separated by blanks. Replace the tab.");
@@ -186,7 +188,7 @@ class VwParser : public LineParser {
     for (size_t at = 0; (at = head.find_first_not_of(' ', at)) != head.npos;) {
       if (count == words.size()) {
         const std::string other = OtherLabelRule(words[0]);
-        return other.empty() ? Fail(head.data() + at, kHeadRule) : Fail(words[0].data(), other);
+        return other.empty() ? Fail(head.data() + at, HeadRule()) : Fail(words[0].data(), other);
       }
       const size_t end = std::min(head.find(' ', at), head.size());
       words[count++] = head.substr(at, end - at);
@@ -201,9 +203,11 @@ class VwParser : public LineParser {
       const std::string other = OtherLabelRule(words[i]);
       if (!other.empty()) return Fail(words[i].data(), other);
     }
-    if (count > 2) return Fail(words[2].data(), kHeadRule);
+    const size_t max = has_offsets_ ? 3 : 2;
+    if (count > max) return Fail(words[max].data(), HeadRule());
     if (count > 0) row_->label = words[0];
-    return count < 2 || ReadWeight(words[1]);
+    if (count > 1 && !ReadWeight(words[1])) return false;
+    return count < 3 || ReadNumber(words[2], "the initial prediction", &row_->offset);
   }
 
   // What is wrong with a label of a job of Vowpal Wabbit's that dtrain has not; empty: it is none.
@@ -406,12 +410,18 @@ class VwParser : public LineParser {
     return {begin, static_cast<size_t>(at_ - begin)};
   }
 
-  static constexpr char kHeadRule[] =
-      "before the first | must be at most a label, a weight and a tag. Leave out the initial prediction.";
+  std::string HeadRule() const {
+    return has_offsets_
+               ? "before the first | must be at most a label, a weight, an initial prediction and a tag. "
+                 "Leave out the rest."
+               : "before the first | must be at most a label, a weight and a tag. If a third number is the "
+                 "initial prediction, set data.offset to initial; else leave it out.";
+  }
   static constexpr char kRemedy[] = ". Correct it, or remove the row.";
 
   const uint64_t mask_;
   const uint64_t end_;         // of the features
+  const bool has_offsets_;     // data.offset
   int64_t* const unlabelled_;  // LineRules
   const NameWish* const names_;
   std::vector<std::string> patterns_;  // of two letters; kAnyLetter stands for all

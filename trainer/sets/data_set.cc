@@ -32,6 +32,7 @@ RowColumns Keep(OwnColumns columns) {
   UseColumn(kept->labels, &spans.labels);
   UseColumn(kept->targets, &spans.targets);
   UseColumn(kept->weights, &spans.weights);
+  UseColumn(kept->row_offsets, &spans.row_offsets);
   spans.owner = kept;
   return spans;
 }
@@ -39,8 +40,9 @@ RowColumns Keep(OwnColumns columns) {
 DataSet::DataSet(SetForm form, std::shared_ptr<Fetch> fetch, RowColumns columns)
     : form_(std::move(form)), fetch_(std::move(fetch)), columns_(std::move(columns)) {
   if (columns_.weights.data != nullptr) form_.weighted = true;
-  for (const int64_t size :
-       {columns_.small_labels.size, columns_.labels.size, columns_.targets.size, columns_.weights.size}) {
+  if (columns_.row_offsets.data != nullptr) form_.has_offsets = true;
+  for (const int64_t size : {columns_.small_labels.size, columns_.labels.size, columns_.targets.size,
+                             columns_.weights.size, columns_.row_offsets.size}) {
     DT_CHECK(size == 0 || !form_.rows || size == *form_.rows, size, *form_.rows);
   }
 }
@@ -68,12 +70,16 @@ const std::vector<int64_t>* DataSet::held_out_class_rows() const {
 
 uint64_t DataSet::Checksum() const {
   const uint64_t features = fetch_->Checksum(view_.get());
-  if (features == 0 || columns_.weights.data == nullptr) return features;
+  const bool alone = columns_.weights.data == nullptr && columns_.row_offsets.data == nullptr;
+  if (features == 0 || alone) return features;
   FeatureSum sum;
   sum.Add(BytesOf(&features, 1));
-  if (view_ == nullptr) sum.Add(BytesOf(columns_.weights.data, static_cast<size_t>(columns_.weights.size)));
-  if (view_ != nullptr)
-    view_->ForEachRow(0, [&](int64_t row) { sum.Add(BytesOf(&columns_.weights[row], 1)); });
+  for (const auto numbers : kNumbersOf<RowColumns>) {
+    const gpu::Span<const float> column = columns_.*numbers;
+    if (view_ == nullptr) sum.Add(BytesOf(column.data, static_cast<size_t>(column.size)));
+    if (view_ == nullptr || column.data == nullptr) continue;
+    view_->ForEachRow(0, [&](int64_t row) { sum.Add(BytesOf(&column[row], 1)); });
+  }
   return sum.Value(static_cast<FeatureForm>(features & 0xff));
 }
 
@@ -90,10 +96,12 @@ void DataSet::Read(gpu::Span<const int64_t> rows, const RowsOut& out) const {
   if (form_.classes) left.targets = nullptr;
   if (!form_.classes) left.labels = nullptr;
   if (!form_.weighted) left.weights = nullptr;
+  if (!form_.has_offsets) left.row_offsets = nullptr;
   TakeFrom(columns_.small_labels, rows, &left.labels);
   TakeFrom(columns_.labels, rows, &left.labels);
   TakeFrom(columns_.targets, rows, &left.targets);
   TakeFrom(columns_.weights, rows, &left.weights);
+  TakeFrom(columns_.row_offsets, rows, &left.row_offsets);
   std::optional<SparseBuffer> own;
   if (!form_.sparse) {
     left.sparse = nullptr;
@@ -102,7 +110,7 @@ void DataSet::Read(gpu::Span<const int64_t> rows, const RowsOut& out) const {
     if (left.sparse == nullptr) left.sparse = &own.emplace();
   }
   if (left.inputs != nullptr || left.sparse != nullptr || left.labels != nullptr || left.targets != nullptr ||
-      left.weights != nullptr) {
+      left.weights != nullptr || left.row_offsets != nullptr) {
     DT_CHECK(fetch_ != nullptr, rows.size);
     fetch_->Read(rows, left);
   }

@@ -1,5 +1,6 @@
-// DataSet: the rows of data.train or data.test by number, wherever they are: columns of labels and weights,
-// and a Fetch that has the rest of them. Errors of files are UserErrors with file, place, value and rule.
+// DataSet: the rows of data.train or data.test by number, wherever they are: columns of labels, weights and
+// offsets, and a Fetch that has the rest of them. Errors of files are UserErrors with file, place, value and
+// rule.
 #pragma once
 
 #include <cstdint>
@@ -29,6 +30,7 @@ struct RowsOut {
   int32_t* labels = nullptr;
   float* targets = nullptr;
   float* weights = nullptr;
+  float* row_offsets = nullptr;
 };
 
 // Fetch: reads rows by their numbers in the files, from 0. Implementations: rows in memory (memory_rows.h),
@@ -37,7 +39,7 @@ struct RowsOut {
 class Fetch {
  public:
   virtual ~Fetch() = default;
-  // Labels, targets and weights are asked for where the set has no column of them, and nowhere else.
+  // Labels, targets, weights and offsets are asked for where the set has no column of them, and nowhere else.
   virtual void Read(gpu::Span<const int64_t> rows, const RowsOut& out) const = 0;
   // Soon these rows are read, and no others: reads them ahead, on a thread of its own.
   virtual void WillNeed(const std::vector<RowRun>& /*runs*/) const {}
@@ -72,6 +74,7 @@ struct RowColumns {
   gpu::Span<const int32_t> labels;
   gpu::Span<const float> targets;
   gpu::Span<const float> weights;
+  gpu::Span<const float> row_offsets;
   std::shared_ptr<const void> owner;
 };
 // Columns in memory of their own; all but those that are empty have a value for each row.
@@ -80,6 +83,7 @@ struct OwnColumns {
   std::vector<int32_t> labels{};
   std::vector<float> targets{};
   std::vector<float> weights{};
+  std::vector<float> row_offsets{};
 };
 RowColumns Keep(OwnColumns columns);
 
@@ -90,6 +94,7 @@ struct SetForm {
   std::optional<int64_t> rows{};     // unset: without end
   bool sparse = false;               // the Fetch reads sparse rows
   bool weighted = false;             // rows have weights of their own (data.weight); else all count 1
+  bool has_offsets = false;          // rows have offsets (data.offset)
   RowBlocks blocks{};                // in which rows are read; null: all rows are in memory
   // What is known of all rows without reading them again; null: nothing.
   std::shared_ptr<const PassFacts> facts{};
@@ -106,6 +111,7 @@ class DataSet {
   // Whether batches have the features that are not 0 (Batch::sparse) in place of `inputs`.
   bool sparse() const { return form_.sparse && !dense_; }
   bool weighted() const { return form_.weighted; }
+  bool has_offsets() const { return form_.has_offsets; }
   // The weights of classes, by number, which multiply those of rows in training and not in evaluation
   // (data.class_weights); empty: all count 1.
   gpu::Span<const float> class_weights() const { return class_weights_; }
@@ -129,8 +135,8 @@ class DataSet {
   // Returns the numbers that rows have in the files; `memory` keeps them, where they are not `rows`.
   gpu::Span<const int64_t> FileRows(gpu::Span<const int64_t> rows, std::vector<int64_t>* memory) const;
   // Reads rows by their numbers in the files: the features, where the set is sparse into `out.sparse` too (of
-  // a dense set of sparse rows that is used as memory), the labels if classes() is set, else the targets, and
-  // the weights, only if weighted(). What is not touched may be null.
+  // a dense set of sparse rows that is used as memory), the labels if classes() is set, else the targets, the
+  // weights, only if weighted(), and the offsets, only if has_offsets(). What is not touched may be null.
   void Read(gpu::Span<const int64_t> file_rows, const RowsOut& out) const;
   // Soon these rows are read, and no others.
   void WillNeed(const std::vector<RowRun>& runs) const;

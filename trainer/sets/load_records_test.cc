@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/random.h"
@@ -72,7 +73,8 @@ std::vector<std::string> Given(const Config& config) {
     for (int64_t row = 0; row < batch.rows; ++row) {
       const float* const features = batch.inputs != nullptr ? batch.inputs + row * batch.columns
                                                             : batch.table.row(batch.table_rows[row]);
-      std::string text = fmt::format("{} *{}:", batch.labels[row], batch.weights[row]);
+      std::string text = fmt::format("{} *{}:", batch.labels[row],
+                                     (batch.weights != nullptr ? batch.weights : batch.row_offsets)[row]);
       for (int64_t i = 0; i < data.train->inputs(); ++i) text += fmt::format(" {}", features[i]);
       rows.push_back(text);
     }
@@ -97,6 +99,11 @@ TEST_CASE("records: rows, their order, categories, means, weights and scale are 
     // What is read without an index comes in windows of its own.
     if (cache != DataCache::kNone) CHECK((Given(packed) == expected));
   }
+  for (Config* const config : {&csv, &records}) {  // the same numbers
+    config->data.offset = std::exchange(config->data.weight, "");
+    config->data.cache = DataCache::kMemory;
+  }
+  CHECK((Given(records) == Given(csv)));
 }
 
 TEST_CASE("records: hashed columns have the features of a table, from memory, files, caches and pipes") {

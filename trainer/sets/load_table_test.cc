@@ -97,6 +97,36 @@ TEST_CASE("weights: balanced gives each class the same sum over the rows that ar
   CHECK(weights[1] == doctest::Approx(16 / (2.0 * 10)));
 }
 
+TEST_CASE("offsets: a column of them is no feature, comes with each batch, and is a number in each row") {
+  Config config = Sorted();
+  config.data.weight = "";
+  config.data.offset = "w";
+  config.data.bad_rows = BadRows::kSkip;
+  const LoadedData data = LoadData(config);
+  CHECK(data.form.features == std::vector<std::string>{"n"});
+  CHECK_FALSE(data.train->weighted());
+  config.data.shuffle = false;
+  const auto source = MakeBatchSource(config, data.train, 0, 1);
+  Batch batch;
+  REQUIRE(source->Next(&batch));
+  for (int64_t row = 0; row < batch.rows; ++row) CHECK(batch.row_offsets[row] == batch.inputs[row]);
+  for (const std::string bad : {"", "inf", "nan", "x", "1e39"}) {
+    CAPTURE(bad);
+    Config one =
+        CsvConfig(ModelKind::kLogistic, fmt::format("a,o,y\n1,-1,no\n2,{},yes\n3,1,yes\n", bad), "y");
+    one.data.offset = "o";
+    CHECK(Has(LoadError(one), "train.csv:3:3: o "));
+    CHECK(Has(LoadError(one), "must be a finite number (data.offset). Correct it, or remove the row."));
+    one.data.bad_rows = BadRows::kSkip;
+    CHECK(*LoadData(one).train->rows() == 2);
+  }
+  Config none = CsvConfig(ModelKind::kLogistic, "a,o,y\n1,-1,no\n2,1,yes\n", "y");
+  none.data.offset = "of";
+  CHECK(Has(LoadError(none), "no column \"of\" (data.offset)"));
+  none.data.offset = "y";
+  CHECK(Has(LoadError(none), "y is the label and data.offset; it is one of them."));
+}
+
 TEST_CASE("weights: errors name the column, the class and the rule") {
   Config config = CsvConfig(ModelKind::kLogistic, "a,w,y\n1,1,no\n2,-1,yes\n", "y");
   config.data.weight = "w";

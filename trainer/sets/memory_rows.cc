@@ -86,8 +86,12 @@ template <typename T>
 }
 
 // The columns of a text's rows.
-RowColumns ColumnsOf(RowLabels* labels, std::vector<float> weights) {
-  return Keep({{}, std::move(labels->classes()), std::move(labels->targets()), std::move(weights)});
+RowColumns ColumnsOf(RowLabels* labels, ParsedRows* rows) {
+  return Keep({{},
+               std::move(labels->classes()),
+               std::move(labels->targets()),
+               std::move(rows->weights),
+               std::move(rows->row_offsets)});
 }
 
 }  // namespace
@@ -184,15 +188,14 @@ DataSet TableInMemory(CsvTable table, std::optional<int64_t> classes) {
   SetForm form{table.inputs, classes, table.Rows().rows};
   form.facts = FactsOf(table.labels.names(), std::move(table.skipped));
   return {form, FetchOf(std::move(table.parsed.features), *form.rows, table.inputs),
-          ColumnsOf(&table.labels, std::move(table.parsed.weights))};
+          ColumnsOf(&table.labels, &table.parsed)};
 }
 
 DataSet SparseInMemory(SparseTable table, std::optional<int64_t> classes) {
   SetForm form{table.rows.inputs(), classes, table.rows.count()};
   form.sparse = true;
   form.facts = FactsOf(table.labels.names(), std::move(table.skipped));
-  return {form, std::make_shared<CsrRows>(std::move(table.rows)),
-          ColumnsOf(&table.labels, std::move(table.weights))};
+  return {form, std::make_shared<CsrRows>(std::move(table.rows)), ColumnsOf(&table.labels, &table.numbers)};
 }
 
 SparseTable ReadSparseTable(const DataConfig& data, const LabelRules& rules, int64_t width,
@@ -212,12 +215,13 @@ SparseTable ReadSparseTable(const DataConfig& data, const LabelRules& rules, int
       table.rows.Reserve(static_cast<size_t>(reserved));
     }
     table.rows.Append(part.sparse);
-    table.weights.insert(table.weights.end(), part.weights.begin(), part.weights.end());
+    table.numbers.AddNumbers(part);
   });
   pass.Finish(&table.labels);
   table.skipped = pass.skipped();
   const auto counts_one = [](float weight) { return weight == 1; };
-  if (std::all_of(table.weights.begin(), table.weights.end(), counts_one)) table.weights.clear();
+  std::vector<float>& weights = table.numbers.weights;
+  if (std::all_of(weights.begin(), weights.end(), counts_one)) weights.clear();
   return table;
 }
 

@@ -57,7 +57,7 @@ class CsrRows : public Fetch {
 struct SparseTable {
   CsrRows rows;
   RowLabels labels;
-  std::vector<float> weights;  // empty: all rows count 1
+  ParsedRows numbers;  // weights and offsets alone; without weights all rows count 1
   SkippedRows skipped;
   CsvColumns columns;  // of a table; lines of sparse rows have none
 };

@@ -60,7 +60,7 @@ RowWindow Chosen(const RowWindow& from, gpu::Span<const uint32_t> rows, int64_t 
   Choose(from.features, rows, static_cast<size_t>(inputs), &chosen.features);
   Choose(from.classes, rows, 1, &chosen.classes);
   Choose(from.targets, rows, 1, &chosen.targets);
-  Choose(from.weights, rows, 1, &chosen.weights);
+  for (const auto numbers : kNumbersOf<ParsedRows>) Choose(from.*numbers, rows, 1, &(chosen.*numbers));
   return chosen;
 }
 
@@ -283,6 +283,7 @@ class PipeBatches : public BatchSource {
     batch->labels = window_.classes.empty() ? nullptr : window_.classes.data() + begin;
     batch->targets = window_.targets.empty() ? nullptr : window_.targets.data() + begin;
     batch->weights = window_.weights.empty() ? nullptr : window_.weights.data() + begin;
+    batch->row_offsets = window_.row_offsets.empty() ? nullptr : window_.row_offsets.data() + begin;
     next_row_ += rows;
     ++steps_;
     return true;
@@ -370,7 +371,11 @@ void Fit(const Config& config, const LabelRules& rules, RowWindow* held_out, Row
 // The rows that are held out, as a set without end.
 DataSet HeldOutSet(RowWindow rows, int64_t inputs, std::optional<int64_t> classes, bool sparse,
                    std::shared_ptr<const PassFacts> facts) {
-  OwnColumns columns{{}, std::move(rows.classes), std::move(rows.targets), std::move(rows.weights)};
+  OwnColumns columns{{},
+                     std::move(rows.classes),
+                     std::move(rows.targets),
+                     std::move(rows.weights),
+                     std::move(rows.row_offsets)};
   std::shared_ptr<Fetch> fetch;
   if (sparse) {
     const auto features = std::make_shared<CsrRows>(inputs);

@@ -1,6 +1,6 @@
 // The cache of parsed rows (data.cache: file): one file under data.cache_dir that holds the rows of
-// data.train, their labels and weights, mapped into memory: all features of a row as float32, or of a sparse
-// row those that are not 0.
+// data.train, their labels, weights and offsets, mapped into memory: all features of a row as float32, or of
+// a sparse row those that are not 0.
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <sys/file.h>
@@ -35,7 +35,7 @@
 namespace dtrain {
 namespace {
 
-constexpr std::array<char, 8> kMagic = {'d', 't', 'r', 'o', 'w', 's', '0', '4'};
+constexpr std::array<char, 8> kMagic = {'d', 't', 'r', 'o', 'w', 's', '0', '5'};
 constexpr int64_t kFeaturesAt = 4096;  // where pages begin
 constexpr int64_t kBlockRows = 1024;
 constexpr size_t kBufferBytes = 1 << 20;
@@ -44,10 +44,11 @@ int64_t BlockCount(int64_t rows) { return (rows + kBlockRows - 1) / kBlockRows; 
 
 // The file: this, zeros up to kFeaturesAt, the features of all rows, of sparse rows where each of them begins
 // behind kFeaturesAt as int64 [rows + 1] and the first row of each block as int64, labels [rows] as int32 or
-// float32, with weights these [rows] as float32, the CRC-32C of the features of each kBlockRows rows as
-// uint32, and the description as JSON up to the end. The features of a row are float32 [inputs]; of a sparse
-// row numbers of id_bytes each: how many features times 2, and 1 more if it has values, and their ids; then
-// the values as float32, and zeros up to a multiple of id_bytes. Numbers are those of this machine.
+// float32, with weights these [rows] as float32, with offsets too, the CRC-32C of the features of each
+// kBlockRows rows as uint32, and the description as JSON up to the end. The features of a row are float32
+// [inputs]; of a sparse row numbers of id_bytes each: how many features times 2, and 1 more if it has values,
+// and their ids; then the values as float32, and zeros up to a multiple of id_bytes. Numbers are those of
+// this machine.
 struct Header {
   std::array<char, 8> magic = kMagic;
   int64_t rows = 0;
@@ -56,11 +57,12 @@ struct Header {
   int64_t feature_bytes = 0;  // of all rows, up to a multiple of 8
   int64_t blocks = 0;         // of sparse rows
   int64_t has_weights = 0;    // or 1
+  int64_t has_offsets = 0;    // or 1
   int64_t text_bytes = 0;
   uint32_t text_crc = 0;     // CRC-32C
   uint32_t weights_crc = 0;  // CRC-32
-  uint32_t offsets_crc = 0;  // CRC-32, of the offsets and the blocks
-  uint32_t padding = 0;
+  uint32_t begins_crc = 0;   // CRC-32, of where rows begin and the blocks
+  uint32_t offsets_crc = 0;  // CRC-32, of what is added to outputs
 
   int64_t column_bytes() const { return rows * static_cast<int64_t>(sizeof(int32_t)); }
   int64_t offsets_at() const { return kFeaturesAt + feature_bytes; }
@@ -68,7 +70,8 @@ struct Header {
   int64_t blocks_at() const { return offsets_at() + offset_count() * static_cast<int64_t>(sizeof(int64_t)); }
   int64_t labels_at() const { return blocks_at() + blocks * static_cast<int64_t>(sizeof(int64_t)); }
   int64_t weights_at() const { return labels_at() + column_bytes(); }
-  int64_t crcs_at() const { return weights_at() + has_weights * column_bytes(); }
+  int64_t row_offsets_at() const { return weights_at() + has_weights * column_bytes(); }
+  int64_t crcs_at() const { return row_offsets_at() + has_offsets * column_bytes(); }
   int64_t text_at() const { return crcs_at() + BlockCount(rows) * static_cast<int64_t>(sizeof(uint32_t)); }
 };
 
@@ -82,9 +85,11 @@ class CacheWriter {
         file_(Create(temporary_)),
         offsets_(Create(temporary_ + ".offsets")),
         labels_(Create(temporary_ + ".labels")),
-        weights_(Create(temporary_ + ".weights")) {
+        weights_(Create(temporary_ + ".weights")),
+        row_offsets_(Create(temporary_ + ".row_offsets")) {
     // These come behind all features.
-    for (const char* column : {".offsets", ".labels", ".weights"}) unlink((temporary_ + column).c_str());
+    for (const char* column : {".offsets", ".labels", ".weights", ".row_offsets"})
+      unlink((temporary_ + column).c_str());
     if (lseek(file_.get(), kFeaturesAt, SEEK_SET) < 0) ThrowNoCache(temporary_, errno);
     flock(file_.get(), LOCK_EX);  // for RemoveLeftOver()
   }
@@ -98,7 +103,10 @@ class CacheWriter {
   void AddLabels(const std::vector<Value>& values) {
     Write(labels_, BytesOf(values));
   }
-  void AddWeights(const std::vector<float>& values) { Write(weights_, BytesOf(values)); }
+  void AddNumbers(const ParsedRows& rows) {
+    Write(weights_, BytesOf(rows.weights));
+    Write(row_offsets_, BytesOf(rows.row_offsets));
+  }
   // Gives the cache its name. `blocks`: the first rows of blocks of sparse rows. `renumbered`: the new number
   // of each class; empty: they stay. `text` makes the description.
   void Publish(Header header, const std::vector<int64_t>& blocks, const std::vector<int32_t>& renumbered,
@@ -122,7 +130,7 @@ class CacheWriter {
   const FileDescriptor file_;
   const FileDescriptor offsets_;
   const FileDescriptor labels_;
-  const FileDescriptor weights_;
+  const FileDescriptor weights_, row_offsets_;
   bool published_ = false;
 };
 
@@ -152,12 +160,13 @@ void CacheWriter::Publish(Header header, const std::vector<int64_t>& blocks,
                           const std::function<std::string(uint32_t)>& text) {
   header.blocks = static_cast<int64_t>(blocks.size());
   if (header.id_bytes > 0) {
-    header.offsets_crc = Append(offsets_, header.blocks_at() - header.offsets_at());
-    header.offsets_crc = ColumnCrc(header.offsets_crc, blocks.data(), 2 * blocks.size());
+    header.begins_crc = Append(offsets_, header.blocks_at() - header.offsets_at());
+    header.begins_crc = ColumnCrc(header.begins_crc, blocks.data(), 2 * blocks.size());
     Write(file_, BytesOf(blocks));
   }
   const std::string described = text(Append(labels_, header.column_bytes(), renumbered));
   if (header.has_weights == 1) header.weights_crc = Append(weights_, header.column_bytes());
+  if (header.has_offsets == 1) header.offsets_crc = Append(row_offsets_, header.column_bytes());
   Write(file_, BytesOf(block_crcs));
   Write(file_, described);
   header.text_bytes = static_cast<int64_t>(described.size());
@@ -201,6 +210,7 @@ class CacheMaker {
         labels_(pass->NewLabels(rules)) {
     header_.inputs = pass->inputs();
     header_.has_weights = HasRowWeights(data) ? 1 : 0;
+    header_.has_offsets = data.offset.empty() ? 0 : 1;
     if (sparse_) header_.id_bytes = HasWideNumbers(pass->inputs()) ? 8 : 4;
   }
 
@@ -252,10 +262,10 @@ class CacheMaker {
     writer_.AddFeatures(bytes_);
     writer_.AddOffsets(offsets_);
     rules_.classes ? writer_.AddLabels(labels_.classes()) : writer_.AddLabels(labels_.targets());
-    writer_.AddWeights(part_.weights);
+    writer_.AddNumbers(part_);
     bytes_.clear();
     offsets_.clear();
-    part_.weights.clear();
+    for (const auto numbers : kNumbersOf<ParsedRows>) (part_.*numbers).clear();
     labels_.Truncate(0);
   }
 
@@ -267,7 +277,7 @@ class CacheMaker {
   Header header_;
   PassFacts facts_;
   BlockCuts cuts_;
-  ParsedRows part_;  // the row that was read, and the weights that are not written
+  ParsedRows part_;  // the row that was read, and the weights and offsets that are not written
   std::string bytes_;
   std::vector<int64_t> offsets_;
   std::vector<int64_t> blocks_;
@@ -278,7 +288,9 @@ class CacheMaker {
 bool IsSound(const Header& header, int64_t file_bytes) {
   const bool has_inputs = header.inputs >= 1 || (header.inputs == kKeyInputs && header.id_bytes == 8);
   if (header.magic != kMagic || header.rows < 1 || !has_inputs || header.text_bytes < 2) return false;
-  if (header.has_weights != 0 && header.has_weights != 1) return false;
+  for (const int64_t has : {header.has_weights, header.has_offsets}) {
+    if (has != 0 && has != 1) return false;
+  }
   // None of these numbers can be larger than the file, so that sums of them are no overflow.
   const auto fits = [&](int64_t number) { return number >= 0 && number <= file_bytes; };
   if (!fits(header.rows) || !fits(header.feature_bytes) || !fits(header.blocks) || !fits(header.text_bytes)) {
@@ -374,7 +386,7 @@ std::shared_ptr<CachedRows> CachedRows::Open(const CacheFile& cache, const Label
   if (set->sparse()) {
     set->offsets_ = reinterpret_cast<const int64_t*>(begin + header.offsets_at());
     const auto numbers = static_cast<size_t>(header.labels_at() - header.offsets_at()) / sizeof(int32_t);
-    if (ColumnCrc(0, set->offsets_, numbers) != header.offsets_crc) return nullptr;
+    if (ColumnCrc(0, set->offsets_, numbers) != header.begins_crc) return nullptr;
     const int64_t* const firsts = set->offsets_ + header.offset_count();
     auto blocks = std::make_shared<std::vector<int64_t>>(firsts, firsts + header.blocks);
     if (!AreSound(header, set->offsets_, *blocks)) return nullptr;
@@ -387,7 +399,8 @@ std::shared_ptr<CachedRows> CachedRows::Open(const CacheFile& cache, const Label
   set->facts_->fingerprint.features =
       FeatureChecksum(FeatureForm::kCache,
                       {{begin + header.crcs_at(), static_cast<size_t>(header.text_at() - header.crcs_at())},
-                       BytesOf(&header.weights_crc, 1)});
+                       BytesOf(&header.weights_crc, 1),
+                       BytesOf(&header.offsets_crc, static_cast<size_t>(header.has_offsets))});
   set->is_checked_ = std::vector<std::atomic<bool>>(static_cast<size_t>(BlockCount(header.rows)));
   // Labels are used as indexes.
   const auto rows = static_cast<size_t>(header.rows);
@@ -398,10 +411,16 @@ std::shared_ptr<CachedRows> CachedRows::Open(const CacheFile& cache, const Label
   } else {
     set->columns_.targets = {reinterpret_cast<const float*>(labels), header.rows};
   }
-  if (header.has_weights == 1) {
-    set->columns_.weights = {reinterpret_cast<const float*>(begin + header.weights_at()), header.rows};
-    if (ColumnCrc(0, set->columns_.weights.data, rows) != header.weights_crc) return nullptr;
-  }
+  const auto map_numbers = [&](int64_t at, uint32_t column_crc, gpu::Span<const float>* column) {
+    *column = {reinterpret_cast<const float*>(begin + at), header.rows};
+    return ColumnCrc(0, column->data, rows) == column_crc;
+  };
+  RowColumns& columns = set->columns_;
+  if (header.has_weights == 1 && !map_numbers(header.weights_at(), header.weights_crc, &columns.weights))
+    return nullptr;
+  if (header.has_offsets == 1 &&
+      !map_numbers(header.row_offsets_at(), header.offsets_crc, &columns.row_offsets))
+    return nullptr;
   const gpu::Span<const int32_t> all = set->columns_.labels;
   const auto in_range = [&](int32_t label) { return label >= 0 && label < *rules.classes; };
   if (!std::all_of(all.begin(), all.end(), in_range)) return nullptr;

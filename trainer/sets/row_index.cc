@@ -57,7 +57,7 @@ RowIndex PassOverRows(const DataConfig& data, const LabelRules& rules, const Row
     index.places.back().bytes = pass.rows().mark().byte - index.places.back().begin.byte;
     features = FeatureChecksum(FeatureForm::kText,
                                {BytesOf(&features, 1), BytesOf(row.features), BytesOf(row.sparse.ids),
-                                BytesOf(row.sparse.values), BytesOf(row.weights)});
+                                BytesOf(row.sparse.values), BytesOf(row.weights), BytesOf(row.row_offsets)});
     row.Clear();
     crc = rules.classes ? ColumnCrc(crc, labels.classes()) : ColumnCrc(crc, labels.targets());
     if (rules.classes) CountClass(labels.classes().back(), &index.facts.class_rows);

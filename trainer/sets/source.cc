@@ -33,7 +33,8 @@ class BatchBuffer {
     Grow(static_cast<size_t>(rows.size));
     rows = FileRows(rows);
     const auto data = [](auto& values) { return values.empty() ? nullptr : values.data(); };
-    const RowsOut out{data(inputs_), &sparse_, data(labels_), data(targets_), data(weights_)};
+    const RowsOut out{data(inputs_),  &sparse_,       data(labels_),
+                      data(targets_), data(weights_), data(row_offsets_)};
     set_->Read(rows, out);
     batch->inputs = out.inputs;
     if (set_->sparse()) batch->sparse = sparse_.rows();
@@ -47,6 +48,7 @@ class BatchBuffer {
     batch->labels = out.labels;
     batch->targets = out.targets;
     batch->weights = out.weights;
+    batch->row_offsets = out.row_offsets;
     if (out.weights == nullptr) return;
     if (!set_->weighted()) std::fill_n(out.weights, rows.size, 1.0f);
     MultiplyWeights(class_weights_, out.labels, rows.size, out.weights);
@@ -61,6 +63,7 @@ class BatchBuffer {
     }
     set_->classes().has_value() ? labels_.resize(rows) : targets_.resize(rows);
     if (set_->weighted() || class_weights_.size > 0) weights_.resize(rows);
+    if (set_->has_offsets()) row_offsets_.resize(rows);
   }
 
   // Returns the numbers of rows in the files. A view finds each row by counting; of a set in memory, whose
@@ -93,7 +96,7 @@ class BatchBuffer {
   SparseBuffer sparse_;
   std::vector<int32_t> labels_;
   std::vector<float> targets_;
-  std::vector<float> weights_;
+  std::vector<float> weights_, row_offsets_;
 };
 
 // StepSource: batches by local step, with one read ahead on request.

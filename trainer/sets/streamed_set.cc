@@ -225,6 +225,7 @@ SetForm ParsedFetch::form() const {
   SetForm form{files_.inputs(), rules_.classes, index_.facts.rows};
   form.sparse = files_.sparse();
   form.weighted = files_.weighted();
+  form.has_offsets = files_.has_offsets();
   auto order = std::make_shared<std::vector<int64_t>>();
   for (const RecordBlock& place : index_.places) {
     if (place.is_reached == 1) order->push_back(place.first_row);
@@ -298,6 +299,7 @@ void ParsedFetch::Copy(const std::vector<Place>& places, const RowsOut& out) con
         if (out.labels != nullptr) out.labels[to] = block.classes[at];
         if (out.targets != nullptr) out.targets[to] = block.targets[at];
         if (out.weights != nullptr) out.weights[to] = block.weights[at];
+        if (out.row_offsets != nullptr) out.row_offsets[to] = block.row_offsets[at];
       });
 }
 

@@ -50,6 +50,7 @@ void KeyedBatch::CopyLabels(const Batch& batch) {
   batch_.labels = copy(batch.labels, &labels_);
   batch_.targets = copy(batch.targets, &targets_);
   batch_.weights = copy(batch.weights, &row_weights_);
+  batch_.row_offsets = copy(batch.row_offsets, &row_offsets_);
 }
 
 void KeyedBatch::CopyFeatures(const Batch& batch) {

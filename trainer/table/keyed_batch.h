@@ -52,7 +52,7 @@ class KeyedBatch {
   std::vector<float> values_;
   std::vector<int32_t> labels_;
   std::vector<float> targets_;
-  std::vector<float> row_weights_;
+  std::vector<float> row_weights_, row_offsets_;
   std::vector<uint64_t> ids_;      // features without those of numbers
   std::vector<float> numbers_;     // [rows, form.numbers.count]
   std::vector<uint32_t> columns_;  // of each feature
