@@ -3,8 +3,8 @@
     python bench/losses.py path/to/dtrain WORK_DIRECTORY
 
 Needs scikit-learn, glum and their dependencies. Tables of claims are drawn: frequencies with exposure (poisson),
-severities weighted by claims (gamma) and pure premiums with exposure (tweedie 1.5), and others for huber, quantile
-and squared hinge. dtrain trains full batches in sync. Exit 1 if a bar is missed: coefficients within 1e-3 of glum's
+severities weighted by claims (gamma) and pure premiums with exposure (tweedie 1.5), counts with the logarithm of the
+exposure as their offset (poisson), and others for huber, quantile and squared hinge. dtrain trains full batches in sync. Exit 1 if a bar is missed: coefficients within 1e-3 of glum's
 and scikit-learn's, deviance within 1e-5 (relative), huber and quantile within 1e-3, the objective of squared hinge
 within 1e-4 (relative) of LIBLINEAR's.
 """
@@ -30,17 +30,18 @@ def check(name, value, bar):
 
 
 class Run:
-    def __init__(self, program, work, name, model, x, y, weight=None, steps=4000, rate=0.05, l2=0.0):
+    def __init__(self, program, work, name, model, x, y, weight=None, steps=4000, rate=0.05, l2=0.0, offset=None):
         folder = pathlib.Path(work) / name
         folder.mkdir(parents=True, exist_ok=True)
-        columns = [x, y[:, None]] + ([] if weight is None else [weight[:, None]])
-        names = [f"x{i}" for i in range(x.shape[1])] + ["y"] + ([] if weight is None else ["w"])
+        more = {key: column for key, column in (("weight", weight), ("offset", offset)) if column is not None}
+        columns = [x, y[:, None]] + [column[:, None] for column in more.values()]
+        names = [f"x{i}" for i in range(x.shape[1])] + ["y", *more]
         np.savetxt(folder / "rows.csv", np.hstack(columns), delimiter=",", header=",".join(names), comments="",
                    fmt="%.9g")
-        weights = "" if weight is None else ", weight: w"
+        keys = "".join(f", {key}: {key}" for key in more)
         (folder / "job.yaml").write_text(
             f"model: {{{model}}}\n"
-            f"data: {{train: {{format: csv, path: rows.csv, label: y}}, test: {{format: csv, path: rows.csv, label: y}}{weights}}}\n"
+            f"data: {{train: {{format: csv, path: rows.csv, label: y}}, test: {{format: csv, path: rows.csv, label: y}}{keys}}}\n"
             f"train:\n  mode: sync\n  batch_size: {len(y)}\n  steps: {steps}\n"
             f"  optimizer: {{kind: adam, learning_rate: {rate}, l2: {l2:.9g}, decay_biases: true,\n"
             f"              schedule: {{kind: cosine, decay_steps: auto, end_learning_rate: 1e-6}}}}\n")
@@ -89,6 +90,15 @@ def main():
     program, work = str(pathlib.Path(sys.argv[1]).resolve()), sys.argv[2]
     x, exposure, count, amount = claims(20000)
     glm(program, work, "poisson", 1, "kind: linear, loss: poisson", x, count / exposure, exposure)
+    # The same model of counts in place of rates.
+    run = Run(program, work, "offset", "kind: linear, loss: poisson, init: {output_bias: -1}", x, count.astype(float),
+              offset=np.log(exposure))
+    glum = GeneralizedLinearRegressor(family="poisson", alpha=0, gradient_tol=1e-10)
+    glum.fit(x, count, offset=np.log(exposure))
+    print(f"offset: {len(count)} rows, deviance {run.figures['deviance']:.7g}")
+    check("coefficients off glum's", np.abs(run.coefficients - np.append(glum.coef_, glum.intercept_)).max(), 1e-3)
+    deviance = mean_tweedie_deviance(count, glum.predict(x, offset=np.log(exposure)), power=1)
+    check("deviance off glum's, relative", abs(run.figures["deviance"] / deviance - 1), 1e-5)
     some = count > 0
     glm(program, work, "gamma", 2, "kind: linear, loss: gamma", x[some], amount[some] / count[some],
         count[some].astype(float))
