@@ -199,6 +199,19 @@ std::optional<int64_t> HashBits(const DataConfig& data) {
   return hashes || HashesColumns(data) ? bits : data.hash_bits;
 }
 
+std::optional<size_t> CriteoColumn(const std::string& column) {
+  constexpr int64_t kColumns = kCriteoNumbers + kCriteoCategories;
+  const std::string name = ColumnNameIn(column);
+  std::optional<int64_t> place = ColumnNumber(column);
+  if (!place && name.size() > 1 && (name[0] == 'I' || name[0] == 'C')) {
+    place = ColumnNumber(name.substr(1));
+    const int64_t count = name[0] == 'I' ? kCriteoNumbers : kCriteoCategories;
+    if (place) place = *place > count || *place < 1 ? 0 : *place + (name[0] == 'C' ? kCriteoNumbers : 0);
+  }
+  if (!place || *place < 1 || *place > kColumns) return std::nullopt;
+  return static_cast<size_t>(*place - 1);
+}
+
 int64_t CategoryColumns(const DataConfig& data) {
   return data.train.format == DataFormat::kCriteo ? kCriteoCategories
                                                   : static_cast<int64_t>(data.hash.size() + data.bags.size());

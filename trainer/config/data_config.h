@@ -76,10 +76,10 @@ struct DataConfig {
   // Set by loading a file: features are keys of 64 bits (model.table: hash), with by_column of 63, and
   // hash_bits is not read.
   bool whole_keys = false;
-  std::vector<std::string> hash;  // csv, tfrecord: columns whose texts are hashed, by name or number
-  std::vector<std::string> bags;  // columns of several texts, which are hashed (ParseBag)
+  std::vector<std::string> hash;           // csv, tfrecord: columns whose texts are hashed, by name or number
+  std::vector<std::string> bags;           // columns of several texts, which are hashed (ParseBag)
   std::optional<Delimiter> bag_separator;  // of the texts of a bag in CSV; unset: kSemicolon
-  std::vector<std::string> crosses;                 // vw: pairs of namespaces, by their first letters: "ab"
+  std::vector<std::string> crosses;        // vw: pairs of namespaces, by their first letters: "ab"
 };
 
 // Whether rows of data.train have few features that are not 0, and are read as these.
@@ -97,6 +97,9 @@ std::optional<int64_t> HashBits(const DataConfig& data);
 inline bool HashesColumns(const DataConfig& data) { return !data.hash.empty() || !data.bags.empty(); }
 // The columns and numbers of a line of Criteo's logs.
 constexpr int64_t kCriteoNumbers = 13, kCriteoCategories = 26;
+// Returns which of a line's columns behind the label a text names, from 0: I1 to I13, C1 to C26, or the
+// number 1 to 39; unset: none.
+std::optional<size_t> CriteoColumn(const std::string& column);
 // Where data.by_column is set: the columns of categories of a row.
 int64_t CategoryColumns(const DataConfig& data);
 

@@ -173,12 +173,13 @@ std::vector<Field> CommonDataFields() {
           .Unset("none")
           .OnlyWith("data.train.format", kTables),
       Row(DT_KEY(data.weight), FieldType::kColumn, kRun,
-          "A column that says how much each row counts: its gradient and its loss are multiplied by it. It "
-          "is no feature. Of libsvm label: it stands behind the label, as in 1:0.5.")
+          "A column that says how much each row counts: a row of weight 2 is as good as two rows. It is no "
+          "feature. Of criteo I1 to I13 or C1 to C26; of libsvm label: it stands behind the label, as in "
+          "1:0.5.")
           .Unit("a column's name, or its number")
           .Try("weight")
           .Unset("all rows count 1")
-          .OnlyWith("data.train.format", {"csv", "tfrecord", "libsvm"}),
+          .OnlyWith("data.train.format", {"csv", "tfrecord", "libsvm", "criteo"}),
       Row(DT_KEY(data.offset), FieldType::kColumn, kRun,
           "A column of numbers that are added to the output of their rows, before any link, wherever the "
           "model is trained, evaluated or asked; a row without one cannot be read. It is no feature. For counts or "

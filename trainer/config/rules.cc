@@ -434,6 +434,8 @@ void Rules::CheckWeights() {
   if (key.empty() || IsBad(key)) return;
   RefuseIf(key == "data.weight" && data.train.format == DataFormat::kLibsvm && data.weight != "label", key,
            "must be label for libsvm, whose rows may have their weights behind the label. Try label.");
+  RefuseIf(key == "data.weight" && data.train.format == DataFormat::kCriteo && !CriteoColumn(data.weight),
+           key, "must be a column behind the label: I1 to I13, C1 to C26, or its number, 1 to 39. Try I1.");
   const bool by_format = key == "data.train.format";
   RefuseIf(config_.device.kind == DeviceKind::kCuda, "device.kind",
            by_format ? "rows of vw have weights, and GPUs compute all rows alike. Try cpu."

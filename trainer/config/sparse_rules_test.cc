@@ -214,6 +214,18 @@ TEST_CASE("sparse rules: rows of Vowpal Wabbit have weights, which GPUs do not k
   CHECK(Load("kind: linear", kLibsvm).device.kind == DeviceKind::kAuto);
 }
 
+TEST_CASE("sparse rules: of criteo a column behind the label, by its name or number, is the weight") {
+  const auto error = [](const std::string& column) {
+    return Error("kind: logistic", "train: {format: criteo, path: a.txt}, weight: " + column);
+  };
+  for (const char* good : {"I1", "I13", "C1", "C26", "1", "39"}) CHECK(error(good) == "");
+  for (const char* bad : {"I0", "I14", "C27", "0", "40", "label", "\"1\""}) {
+    CHECK_MESSAGE(
+        error(bad).find("; must be a column behind the label: I1 to I13, C1 to C26") != std::string::npos,
+        bad);
+  }
+}
+
 TEST_CASE("sparse rules: weights that count features otherwise are of no use") {
   const Config saved = Load("kind: fm, factors: 4", With(kVw, "hash_bits: 20, crosses: [ab]"));
   const auto other = [&](const std::string& model, const std::string& data) {

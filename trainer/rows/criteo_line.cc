@@ -35,7 +35,8 @@ class CriteoParser : public LineParser {
         end_(rules.inputs ? static_cast<uint64_t>(*rules.inputs) : UINT64_MAX),
         labels_(rules.labels),
         names_(rules.names),
-        width_(rules.labels ? kFeatures + 1 : 0) {
+        width_(rules.labels ? kFeatures + 1 : 0),
+        weight_at_(CriteoColumn(data.weight)) {
     const int64_t bits = *HashBits(data);
     for (size_t i = 1; i <= kNumbers; ++i) columns_.emplace_back(fmt::format("I{}", i), bits);
     for (int64_t i = 0; i < kCriteoCategories; ++i) {
@@ -77,21 +78,34 @@ class CriteoParser : public LineParser {
     row->ids.resize(kFeatures);
     row->values.assign(kFeatures, 1);
     const size_t first = count - kFeatures;  // field of I1
+    size_t count_of_row = 0;
     for (size_t i = 0; i < kFeatures; ++i) {
       const size_t begin = first + i == 0 ? 0 : ends_[first + i - 1] + 1;
       const std::string_view text = line.substr(begin, ends_[first + i] - begin);
-      uint64_t* const id = &row->ids[i];
+      if (i == weight_at_) {
+        if (labels_ && !ReadWeight(text, &row->weight)) {
+          return fail(begin,
+                      fmt::format("the weight = {}; must be a finite number >= 0 (data.weight). Correct "
+                                  "it, or remove the row.",
+                                  Shown(std::string(text))));
+        }
+        continue;
+      }
+      uint64_t* const id = &row->ids[count_of_row];
+      float* const value = &row->values[count_of_row++];
       if (i >= kNumbers || (text.empty() && !by_column())) {
         *id = columns_[i].NumberOf(text);
-      } else if (by_column() ? !NumberItself(i, text, id, &row->values[i]) : !NumberedFeature(i, text, id)) {
+      } else if (by_column() ? !NumberItself(i, text, id, value) : !NumberedFeature(i, text, id)) {
         return fail(begin, fmt::format("I{} = {}; must be a whole number. Correct it, or remove the row.",
                                        i + 1, Shown(std::string(text))));
       }
       if (*id >= end_) return fail(begin, BeyondInputsRule(*id, end_, mask_));
-      if (names_ != nullptr && names_->Has(*id) && row->values[i] != 0) {
+      if (names_ != nullptr && names_->Has(*id) && *value != 0) {
         row->names.push_back({*id, NameOf(i, text)});
       }
     }
+    row->ids.resize(count_of_row);
+    row->values.resize(count_of_row);
     return true;
   }
 
@@ -184,6 +198,13 @@ class CriteoParser : public LineParser {
     return true;
   }
 
+  static bool ReadWeight(std::string_view text, double* weight) {
+    float number = 0;
+    if (ParseNumber(text, &number) != NumberText::kGood || number < 0) return false;
+    *weight = number;
+    return true;
+  }
+
   // Of a number, column `i`. Returns false if `text` is none.
   bool NumberedFeature(size_t i, std::string_view text, uint64_t* id) const {
     int64_t number = 0;
@@ -198,7 +219,8 @@ class CriteoParser : public LineParser {
   const uint64_t end_;  // of the features
   const bool labels_;
   const NameWish* const names_;
-  size_t width_;  // fields of a row; 0: the first row says it
+  size_t width_;                           // fields of a row; 0: the first row says it
+  const std::optional<size_t> weight_at_;  // of the 39 columns
   std::vector<HashedColumn> columns_;
   std::array<uint8_t, kTabled> places_{};                 // of a number, in features_
   std::array<std::vector<uint64_t>, kNumbers> features_;  // of each column, of its small numbers

@@ -10,7 +10,8 @@
 //   - of a missing value no text. That it is missing tells something too.
 // These are the features of the usual baselines of that competition. With data.by_column a number x is no
 // category: it is a feature of its own, whose value is ln(1 + x) or x itself (data.numbers), or 0 where it is
-// missing.
+// missing. The column that data.weight names is no feature: it must be a number of at least 0 where labels
+// are needed.
 #pragma once
 
 #include <cstdint>

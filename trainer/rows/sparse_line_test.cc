@@ -679,6 +679,26 @@ TEST_CASE("criteo: a table with commas is named") {
   }
 }
 
+TEST_CASE("criteo: the column of data.weight is a number of at least 0, and no feature") {
+  DataConfig data = Criteo();
+  for (const char* column : {"I2", "2", "C1", "14"}) {
+    data.weight = column;
+    const bool category = column == std::string("C1") || column == std::string("14");
+    const std::string line = category
+                                 ? LineOf({"1", "1", "2", "", "", "", "", "", "", "", "", "", "", "", "2.5"})
+                                 : LineOf({"1", "1", "2.5"});
+    const Line row = RowOf(line, data);
+    CHECK(row.weight == 2.5);
+    CHECK(row.features.size() == 38);
+    CHECK(row.features[0].first == Number("I1", "1"));
+    CHECK(row.features[1].first == (category ? Number("I2", "2") : Number("I3", "")));
+  }
+  data.weight = "I2";
+  for (const char* text : {"-1", "", "x", "nan"}) {
+    CHECK(Begins(Parse(LineOf({"1", "1", text}), data).fault, "4: the weight = "));
+  }
+}
+
 TEST_CASE("criteo: a fault tells its byte in the line, the rule and a remedy") {
   const auto fault = [](const std::string& line, std::optional<int64_t> inputs = std::nullopt) {
     return Parse(line, Criteo(), inputs).fault;
