@@ -257,7 +257,7 @@ Message Encoder::DataBatch(const Envelope& envelope, const BatchHead& head, Lent
     return wire::CreateDataBatch(builder, head.local_step, head.end, head.rows, head.as_bytes, head.epoch,
                                  head.batch_in_epoch, head.batches_per_epoch, head.max_rows, head.checksum,
                                  values, head.devices, head.weighted, head.id_bytes, head.features,
-                                 head.has_values, head.has_offsets);
+                                 head.has_values, head.has_offsets, head.weight);
   });
 }
 

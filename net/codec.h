@@ -44,13 +44,15 @@ struct BatchHead {
   uint64_t checksum = 0;
   uint32_t devices = 1;
   bool weighted = false;
+  double weight = 0;
   uint8_t id_bytes = 0;  // 0: rows are not sparse
   uint64_t features = 0;
   bool has_values = false;
   bool has_offsets = false;
 };
 
-// PushedLoss: how a Push tells a loss: as the mean over rows that weigh so much together.
+// PushedLoss: what a Push tells of its rows: how much they weigh together, and with the last block of a
+// gradient their mean loss.
 struct PushedLoss {
   PushedLoss(std::optional<float> the_mean = std::nullopt, std::optional<double> the_weight = std::nullopt)
       : mean(the_mean), weight(the_weight) {}

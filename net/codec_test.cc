@@ -177,7 +177,7 @@ TEST_CASE("codec: a batch comes back as it was, in the header or in a frame of i
   Encoder encoder;
   for (const size_t count : {size_t{6}, size_t{7850}}) {
     const std::vector<float> values = Ramp(count);
-    const BatchHead head = {31, false, 3, true, 1, 2, 29, 5, 79, 1, true, 3, 11, true};
+    const BatchHead head = {31, false, 3, true, 1, 2, 29, 5, 79, 1, true, 2.5, 3, 11, true};
     const Message message = encoder.DataBatch(kSampleEnvelope, head, Lent(values));
     REQUIRE(Decode(message) != nullptr);
     const wire::DataBatch& batch = *Decode(message)->body_as_DataBatch();
@@ -194,6 +194,7 @@ TEST_CASE("codec: a batch comes back as it was, in the header or in a frame of i
     CHECK(batch.checksum() == 79);
     CHECK(batch.devices() == 1);
     CHECK(batch.weighted());
+    CHECK(batch.weight() == 2.5);
     CHECK(batch.id_bytes() == 3);
     CHECK(batch.features() == 11);
     CHECK(batch.has_values());

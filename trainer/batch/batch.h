@@ -74,6 +74,9 @@ struct Batch {
   // [rows] how much each row counts: its loss and its gradient are multiplied by it; null: all count 1.
   const float* weights = nullptr;
   const float* row_offsets = nullptr;  // [rows] what is added to the output of each row; null: nothing
+  // With `weights`: what the mean over the rows divides by: the sum of data.weight. A class's weight is in
+  // `weights` alone.
+  double weight = 0;
   // The identity of the batch: batch `number` of `source`. Null: it has none.
   const void* source = nullptr;
   uint64_t number = 0;

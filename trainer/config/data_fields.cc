@@ -182,7 +182,8 @@ std::vector<Field> CommonDataFields() {
           .OnlyWith("data.train.format", {"csv", "tfrecord", "libsvm", "criteo"}),
       Row(DT_KEY(data.offset), FieldType::kColumn, kRun,
           "A column of numbers that are added to the output of their rows, before any link, wherever the "
-          "model is trained, evaluated or asked; a row without one cannot be read. It is no feature. For counts or "
+          "model is trained, evaluated or asked; a row without one cannot be read. It is no feature. For "
+          "counts or "
           "sums over different exposures give the logarithm of the exposure. Of vw initial: the initial "
           "prediction behind label and weight, as in 1 1 0.5 |, and 0 where there is none.")
           .Unit("a column's name, or its number")

@@ -46,6 +46,7 @@ net::BatchHead FormOf(const wire::DataBatch& batch) {
   form.rows = batch.rows();
   form.as_bytes = batch.as_bytes();
   form.weighted = batch.weighted();
+  form.weight = batch.weight();
   form.id_bytes = batch.id_bytes();
   form.features = batch.features();
   form.has_values = batch.has_values();
@@ -147,10 +148,7 @@ int64_t FedRows::Write(gpu::Span<const int64_t> rows, net::BatchHead* head, net:
   if (head->has_offsets) out.row_offsets = floats_at(parts.row_offsets);
   if (head->id_bytes == 0 && !head->as_bytes) out.inputs = floats_at(parts.features);
   set_->Read(rows, out);
-  if (head->weighted) {
-    if (!set_->weighted()) std::fill_n(out.weights, rows.size, 1.0f);
-    MultiplyWeights(set_->class_weights(), out.labels, rows.size, out.weights);
-  }
+  if (head->weighted) head->weight = WeighRows(*set_, set_->class_weights(), rows.size, out);
   if (head->as_bytes) WriteBytes(rows, values + parts.features);
   if (head->id_bytes > 0) WriteSparse(*head, values);
   return bytes;
@@ -258,6 +256,7 @@ std::string WhyNotFedBatch(const Config& config, const wire::DataBatch& batch, n
     const int64_t classes = HeadOf(config.model) == ModelHead::kLogistic ? 2 : *config.model.outputs;
     if (label < 0 || label >= classes) return fmt::format("row {} has label {} of {}", i, label, classes);
   }
+  if (!std::isfinite(form.weight) || form.weight < 0) return fmt::format("its rows weigh {}", form.weight);
   for (int64_t i = 0; form.weighted && i < rows; ++i) {
     const auto weight = ItemAt<float>(values.data + FedParts(form).weights, i);
     if (!std::isfinite(weight) || weight < 0) return fmt::format("row {} has weight {}", i, weight);
@@ -281,7 +280,10 @@ Batch FedReader::Read(const wire::DataBatch& batch, net::TensorView values) {
     read.targets = reinterpret_cast<const float*>(values.data);
   }
   const auto floats_at = [&](int64_t at) { return reinterpret_cast<const float*>(values.data + at); };
-  if (form.weighted) read.weights = floats_at(parts.weights);
+  if (form.weighted) {
+    read.weights = floats_at(parts.weights);
+    read.weight = form.weight;
+  }
   if (form.has_offsets) read.row_offsets = floats_at(parts.row_offsets);
   if (form.id_bytes > 0) {
     ReadSparse(batch, values.data, &read);

@@ -131,6 +131,7 @@ net::Message Changed(const net::Message& answer, const std::function<void(net::B
                       0,
                       batch.devices(),
                       batch.weighted(),
+                      batch.weight(),
                       batch.id_bytes(),
                       batch.features(),
                       batch.has_values(),
@@ -195,6 +196,8 @@ TEST_CASE("fed batch: sparse rows whose lists contradict each other or the model
   CHECK_FALSE(header([](auto& head) { head.has_values = false; }));
   CHECK_FALSE(header([](auto& head) { head.weighted = false; }));
   CHECK_FALSE(header([](auto& head) { head.has_offsets = false; }));
+  CHECK_FALSE(header([](auto& head) { head.weight = -1; }));
+  CHECK_FALSE(header([](auto& head) { head.weight = std::numeric_limits<double>::infinity(); }));
   CHECK_FALSE(header([](auto& head) { head.features = UINT64_MAX; }));
   CHECK_FALSE(header([](auto& head) { head.features += 1; }));
   CHECK_FALSE(header([](auto& head) { head.as_bytes = true; }));

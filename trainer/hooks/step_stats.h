@@ -72,8 +72,9 @@ class LossMean {
   // Adds the loss of a step, the mean over its `rows`. `weight`: of all of them; unset: each weighs 1.
   void Add(float loss, int64_t rows, std::optional<double> weight) {
     if (rows == 0) return;
-    sum_ += static_cast<double>(loss) * static_cast<double>(rows);
-    weight_ += weight.value_or(static_cast<double>(rows));
+    const double all = weight.value_or(static_cast<double>(rows));
+    sum_ += all * static_cast<double>(loss);
+    weight_ += all;
   }
   bool empty() const { return weight_ == 0; }
   // Returns the mean since the last call. Only if it is not empty.

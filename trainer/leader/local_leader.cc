@@ -275,11 +275,11 @@ void LocalLeader::StartAll() {
 void LocalLeader::CountLoss(Member& worker, const wire::Push& push, float loss) {
   worker.result.losses.Add(loss);
   if (!config_.hooks.progressive) return;
-  const double rows = push.examples();
+  const double weight = push.weight().value_or(push.examples());
   LossSums& sums = worker.result.progress;
   sums.rows = AddCounts(sums.rows, int64_t{push.examples()});
-  sums.weight += std::fmax(0, push.weight().value_or(rows));
-  sums.loss += rows * static_cast<double>(loss);
+  sums.weight += weight;
+  sums.loss += weight * static_cast<double>(loss);
   if (progressive_.Count(push.examples())) progressive_.Log(positions_.Progress(), log_);
 }
 

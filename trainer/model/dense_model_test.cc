@@ -277,7 +277,7 @@ DeviceProblem Repeated(DeviceProblem problem) {
   return problem;
 }
 
-TEST_CASE("model: a row of weight 2 counts as two rows, and the mean divides by the number of rows") {
+TEST_CASE("model: a row of weight 2 counts as two rows, in the mean and in the sum") {
   const std::vector<float> weights{1, 2, 0, 3};
   for (const DeviceProblem& problem : DeviceProblems()) {
     const DeviceProblem repeated = Repeated(problem);
@@ -285,11 +285,10 @@ TEST_CASE("model: a row of weight 2 counts as two rows, and the mean divides by 
       DenseModel model(problem.config, problem.layout, 6, reduce);
       Batch batch = problem.Floats(0, 4);
       batch.weights = weights.data();
-      Step weighted = StepOf(model, problem.parameters, batch);
+      batch.weight = 6;
+      const Step weighted = StepOf(model, problem.parameters, batch);
       const Step expected = StepOf(model, problem.parameters, repeated.Floats(0, 6));
-      const float scale = 6.0f / 4;  // six rows have the sum of these weights
-      CHECK(weighted.loss == doctest::Approx(expected.loss * scale).epsilon(kTolerance));
-      for (float& value : weighted.gradient) value /= reduce == Reduce::kMean ? scale : 1;
+      CHECK(weighted.loss == doctest::Approx(expected.loss).epsilon(kTolerance));
       CHECK(LargestDifference(weighted.gradient, expected.gradient) <= kTolerance);
     }
   }
@@ -301,6 +300,7 @@ TEST_CASE("evaluation: loss and accuracy are means by the rows' weights") {
     DenseModel model(problem.config, problem.layout, 6);
     Batch batch = problem.Floats(0, 4);
     batch.weights = weights.data();
+    batch.weight = 6;
     const Evaluation weighted = model.Evaluate(problem.parameters.data(), batch);
     const Evaluation expected = model.Evaluate(problem.parameters.data(), Repeated(problem).Floats(0, 6));
     CHECK(weighted.rows == 4);

@@ -128,6 +128,7 @@ TEST_CASE("fm: the gradient is that of central differences in double, of each he
     }
     Problem weighted(head);
     weighted.batch.weights = weighted.weights.data();
+    weighted.batch.weight = Problem::kRows;
     CheckGradient(weighted);
   }
 }

@@ -1,7 +1,6 @@
 #include "trainer/model/loss_head.h"
 
 #include <cstring>
-#include <numeric>
 
 #include "base/check.h"
 #include "gpu/cuda/queue.h"
@@ -23,7 +22,7 @@ void LossHead::Compute(const LabelledRows& rows, gpu::MatrixView<float> outputs,
   rows.weights == nullptr ? Loss(rows, outputs, results.loss) : WeightedLoss(rows, outputs, results.loss);
   // Scaling the few values that all others follow from costs less than scaling the gradient.
   if (slopes && reduce_ == Reduce::kSum) {
-    gpu::Scale(stream_, static_cast<float>(rows.rows), All(outputs));
+    gpu::Scale(stream_, static_cast<float>(rows.divisor()), All(outputs));
   }
 }
 
@@ -60,15 +59,16 @@ LabelledRows OneRow(const LabelledRows& rows, int64_t row) {
 void LossHead::WeightedLoss(const LabelledRows& rows, gpu::MatrixView<float> outputs, float* loss) {
   DT_CHECK(stream_.backend() != gpu::Backend::kCuda);
   double sum = 0;
+  const double all = rows.weight > 0 ? rows.weight : 1;
   for (int64_t row = 0; row < rows.rows; ++row) {
     const gpu::MatrixView<float> own(outputs.row(row), 1, outputs.cols);
     float own_loss = 0;
     Loss(OneRow(rows, row), own, &own_loss);
     const float weight = rows.weights[row];
-    gpu::Scale(stream_, weight / static_cast<float>(rows.rows), All(own));
+    gpu::Scale(stream_, static_cast<float>(static_cast<double>(weight) / all), All(own));
     sum += static_cast<double>(weight) * static_cast<double>(own_loss);
   }
-  *loss = rows.rows == 0 ? 0 : static_cast<float>(sum / static_cast<double>(rows.rows));
+  *loss = static_cast<float>(sum / all);
 }
 
 double LossHead::CorrectWeight(const LabelledRows& rows, gpu::MatrixView<float> outputs) {
@@ -106,7 +106,7 @@ void LossHead::CountCorrect(const LabelledRows& rows, gpu::MatrixView<const floa
 }
 
 LabelledRows LabelsOf(const Batch& batch) {
-  return {batch.rows, batch.labels, batch.targets, batch.weights, batch.row_offsets};
+  return {batch.rows, batch.labels, batch.targets, batch.weights, batch.row_offsets, batch.weight};
 }
 
 Evaluation EvaluationOf(const LabelledRows& rows, bool classifies, float loss, int64_t correct,
@@ -115,11 +115,9 @@ Evaluation EvaluationOf(const LabelledRows& rows, bool classifies, float loss, i
   evaluation.rows = rows.rows;
   evaluation.correct = correct;
   evaluation.classifies = classifies;
-  evaluation.loss_sum = static_cast<double>(loss) * static_cast<double>(rows.rows);
-  const bool weighted = rows.weights != nullptr;
-  evaluation.weight = weighted ? std::accumulate(rows.weights, rows.weights + rows.rows, 0.0)
-                               : static_cast<double>(rows.rows);
-  evaluation.correct_weight = weighted ? correct_weight : static_cast<double>(correct);
+  evaluation.weight = rows.divisor();
+  evaluation.loss_sum = static_cast<double>(loss) * evaluation.weight;
+  evaluation.correct_weight = rows.weights != nullptr ? correct_weight : static_cast<double>(correct);
   return evaluation;
 }
 

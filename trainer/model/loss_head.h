@@ -17,6 +17,9 @@ struct LabelledRows {
   const float* targets = nullptr;      // [rows]; null for classes
   const float* weights = nullptr;      // [rows]; null: all 1. Not on a device
   const float* row_offsets = nullptr;  // [rows], of one output each; null: all 0. Not on a device
+  double weight = 0;                   // see Batch
+  // What the mean over the rows divides by.
+  double divisor() const { return weights != nullptr ? weight : static_cast<double>(rows); }
 };
 
 // NetResults: where the results of a batch are written; see gpu/ops.h. Null: not wanted; the loss always is.

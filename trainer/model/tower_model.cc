@@ -25,6 +25,8 @@ Batch Part(const Batch& batch, int64_t first, int64_t count) {
   for (const auto numbers : kNumbersOf<Batch>) {
     if (batch.*numbers != nullptr) part.*numbers = batch.*numbers + first;
   }
+  // So that means of parts, each by its number of rows, are the mean by weight.
+  part.weight = batch.weight * static_cast<double>(count) / static_cast<double>(batch.rows);
   return part;
 }
 

@@ -162,6 +162,7 @@ TEST_CASE(
         CheckGradient(Problem(config, false));
         Problem weighted(config);
         weighted.batch.weights = weighted.weights.data();
+        weighted.batch.weight = Problem::kRows;
         CheckGradient(weighted);
       }
     }

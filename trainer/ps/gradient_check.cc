@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <cstddef>
 #include <optional>
 
@@ -28,6 +29,9 @@ std::string GradientCheck::WhyMalformed(const Member& member, const wire::Push& 
                                         net::TensorView gradient) const {
   if (const int64_t next = shard_.InOrder(member.blocks_come); push.block() != next) {
     return fmt::format("it has block {}, and block {} is the next", push.block(), next);
+  }
+  if (const double weight = push.weight().value_or(0); !std::isfinite(weight) || weight < 0) {
+    return fmt::format("its rows weigh {}", weight);
   }
   const auto form = static_cast<net::Compression>(push.form());
   const net::Compression expected = shard_.FormOf(push.block(), config_.net.compress.push);

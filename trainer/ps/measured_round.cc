@@ -23,7 +23,7 @@ void MeasuredRound::Gradients(int64_t block, RoundGradients* gradients) {
   gradients->Clear();
   for (const Gradient& gradient : PartOf(block).gradients) {
     const wire::Push& push = PushIn(gradient.message);
-    gradients->Add(GradientIn(gradient.message, push, *gradient.keys), RowsIn(push));
+    gradients->Add(GradientIn(gradient.message, push, *gradient.keys), WeightIn(push));
   }
 }
 

@@ -22,8 +22,10 @@ inline const wire::Push& PushIn(const net::Message& message) {
   return *wire::GetEnvelope(message.header.data())->body_as_Push();
 }
 
-// The rows that a gradient counts with in its round: none if the weights have it already.
-inline uint32_t RowsIn(const wire::Push& push) { return push.empty() ? 0 : push.examples(); }
+// What a gradient weighs in its round: nothing if the weights have it already.
+inline double WeightIn(const wire::Push& push) {
+  return push.empty() || push.examples() == 0 ? 0 : push.weight().value_or(push.examples());
+}
 
 class MeasuredRound {
  public:

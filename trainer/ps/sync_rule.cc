@@ -260,7 +260,7 @@ void SyncRule::GatherGradients(int64_t block) {
   for (const Named& named : contributors_) {
     if (!named.held->is_push) continue;
     const wire::Push& push = PushIn(named.held->message);
-    gradients_.Add(GradientIn(named.held->message, push, *named.held->keys), RowsIn(push));
+    gradients_.Add(GradientIn(named.held->message, push, *named.held->keys), WeightIn(push));
     Take(*named.member, block);
     if (IsLast(block)) Count(*named.member, push);
   }

@@ -31,6 +31,7 @@ Batch RowBlock::AsBatch() {
   batch.targets = targets.empty() ? nullptr : targets.data();
   batch.weights = weights.empty() ? nullptr : weights.data();
   batch.row_offsets = row_offsets.empty() ? nullptr : row_offsets.data();
+  batch.weight = std::accumulate(weights.begin(), weights.end(), 0.0);
   if (sparse.count() > 0) {
     batch.sparse = sparse.rows();
     return batch;

@@ -16,12 +16,12 @@
 namespace dtrain {
 namespace {
 
-std::vector<float> Balanced(const std::vector<int64_t>& counts) {
-  const auto all = static_cast<double>(std::accumulate(counts.begin(), counts.end(), int64_t{0}));
-  const auto there = std::count_if(counts.begin(), counts.end(), [](int64_t count) { return count > 0; });
+std::vector<float> Balanced(const std::vector<double>& counts) {
+  const double all = std::accumulate(counts.begin(), counts.end(), 0.0);
+  const auto there = std::count_if(counts.begin(), counts.end(), [](double count) { return count > 0; });
   std::vector<float> weights;
-  for (const int64_t count : counts) {
-    const double share = static_cast<double>(there) * static_cast<double>(count);
+  for (const double count : counts) {
+    const double share = static_cast<double>(there) * count;
     weights.push_back(count == 0 ? 1 : static_cast<float>(all / share));
   }
   return weights;
@@ -40,6 +40,26 @@ size_t ClassOf(const std::string& name, const InputForm& form, int64_t classes) 
 }
 
 }  // namespace
+
+double WeighRows(const DataSet& set, gpu::Span<const float> class_weights, int64_t rows, const RowsOut& out) {
+  if (!set.weighted()) std::fill_n(out.weights, rows, 1.0f);
+  const double sum = std::accumulate(out.weights, out.weights + rows, 0.0);
+  MultiplyWeights(class_weights, out.labels, rows, out.weights);
+  return sum;
+}
+
+std::vector<double> WeighClasses(const DataSet& train, int64_t held_out) {
+  if (!train.weighted()) {
+    const std::vector<int64_t> counts = CountClasses(train, held_out).trained;
+    return {counts.begin(), counts.end()};
+  }
+  std::vector<double> weights(static_cast<size_t>(*train.classes()));
+  VisitRows(train, held_out, *train.rows(), false, [&](const RowChunk& chunk) {
+    for (int64_t i = 0; i < chunk.count; ++i)
+      weights[static_cast<size_t>(chunk.labels[i])] += chunk.weights[i];
+  });
+  return weights;
+}
 
 std::vector<int64_t> CountClasses(const DataSet& set, int64_t begin, int64_t end) {
   std::vector<int64_t> counts;
@@ -68,10 +88,10 @@ ClassCounts CountClasses(const DataSet& train, int64_t held_out) {
 }
 
 std::vector<float> ClassWeightsOf(const DataConfig& data, const InputForm& form, int64_t classes,
-                                  const std::function<std::vector<int64_t>()>& count) {
+                                  const std::function<std::vector<double>()>& count) {
   if (data.class_weights.empty()) return {};
   if (data.class_weights.front() == "balanced") {
-    std::vector<int64_t> counts = count();
+    std::vector<double> counts = count();
     counts.resize(static_cast<size_t>(classes));
     return Balanced(counts);
   }

@@ -26,6 +26,10 @@ inline void MultiplyWeights(gpu::Span<const float> class_weights, const int32_t*
   for (int64_t i = 0; i < rows; ++i) weights[i] *= class_weights[labels[i]];
 }
 
+// Makes `out.weights` of rows that were read what they count in training. Returns what their mean divides by,
+// the sum of data.weight.
+double WeighRows(const DataSet& set, gpu::Span<const float> class_weights, int64_t rows, const RowsOut& out);
+
 // ClassCounts: the rows of each class, by number, up to the last that has any.
 struct ClassCounts {
   std::vector<int64_t> held_out;  // of the first rows
@@ -34,11 +38,13 @@ struct ClassCounts {
 ClassCounts CountClasses(const DataSet& train, int64_t held_out);
 // Returns those of the rows from `begin` to `end`.
 std::vector<int64_t> CountClasses(const DataSet& set, int64_t begin, int64_t end);
+// Returns how much the rows of each class weigh that are not held out.
+std::vector<double> WeighClasses(const DataSet& train, int64_t held_out);
 
 // Returns a weight for each of so many classes, by number; empty: all count 1. [balanced] calls `count` for
-// the rows of each: a class weighs rows / (classes * rows of the class), as scikit-learn has it, and one
-// without rows 1. Throws UserError for a class that is not there.
+// how much the rows of each weigh: a class weighs rows / (classes * rows of the class), as scikit-learn has
+// it, and one without rows 1. Throws UserError for a class that is not there.
 std::vector<float> ClassWeightsOf(const DataConfig& data, const InputForm& form, int64_t classes,
-                                  const std::function<std::vector<int64_t>()>& count);
+                                  const std::function<std::vector<double>()>& count);
 
 }  // namespace dtrain

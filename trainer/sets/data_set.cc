@@ -149,18 +149,20 @@ void VisitRows(const DataSet& set, int64_t begin, int64_t end, bool features,
   const auto rows_at_once = static_cast<size_t>(std::min(kRowsAtOnce, std::max<int64_t>(end - begin, 0)));
   const bool dense = features && !set.sparse(), sparse = features && set.sparse();
   const bool labels = !features && set.classes(), targets = !features && !set.classes();
+  const bool weights = !features && set.weighted();
   std::vector<int64_t> rows(rows_at_once), file_rows;
   std::vector<float> inputs(dense ? rows_at_once * static_cast<size_t>(set.inputs()) : 0);
   std::vector<int32_t> of_labels(labels ? rows_at_once : 0);
-  std::vector<float> of_targets(targets ? rows_at_once : 0);
+  std::vector<float> of_targets(targets ? rows_at_once : 0), of_weights(weights ? rows_at_once : 0);
   SparseBuffer of_sparse;
   const RowsOut out{dense ? inputs.data() : nullptr, sparse ? &of_sparse : nullptr,
-                    labels ? of_labels.data() : nullptr, targets ? of_targets.data() : nullptr, nullptr};
+                    labels ? of_labels.data() : nullptr, targets ? of_targets.data() : nullptr,
+                    weights ? of_weights.data() : nullptr};
   for (; begin < end; begin += kRowsAtOnce) {
     const int64_t count = std::min(kRowsAtOnce, end - begin);
     std::iota(rows.begin(), rows.begin() + count, begin);
     set.Read(set.FileRows({rows.data(), count}, &file_rows), out);
-    visit({count, out.inputs, out.sparse, out.labels, out.targets});
+    visit({count, out.inputs, out.sparse, out.labels, out.targets, out.weights});
   }
 }
 

@@ -175,6 +175,7 @@ struct RowChunk {
   const SparseBuffer* sparse = nullptr;  // of a sparse set
   const int32_t* labels = nullptr;       // without `features`: these, or targets
   const float* targets = nullptr;
+  const float* weights = nullptr;  // without `features`, of a set that is weighted
 };
 // Calls `visit` with the rows [begin, end) of a set, in order: with their features, or with their labels.
 void VisitRows(const DataSet& set, int64_t begin, int64_t end, bool features,

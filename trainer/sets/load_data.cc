@@ -265,8 +265,8 @@ LoadedData LoadData(const Config& config, const InputForm* fitted,
   if (text) Scale(config, fitted, &loaded.form, &train, test ? &*test : nullptr);
   if (train.classes() && train.rows()) {  // rows of a pipe are weighed as they come
     const int64_t held_out = HeldOutRows(data, train.rows());
-    train.UseClassWeights(ClassWeightsOf(data, loaded.form, *train.classes(),
-                                         [&] { return CountClasses(train, held_out).trained; }));
+    train.UseClassWeights(
+        ClassWeightsOf(data, loaded.form, *train.classes(), [&] { return WeighClasses(train, held_out); }));
   }
   if (!UsesTable(config)) train.MakeDense();
   if (train.facts() != nullptr) loaded.skipped = train.facts()->skipped;

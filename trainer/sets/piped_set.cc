@@ -37,7 +37,8 @@ namespace {
 
 struct RowWindow : ParsedRows {
   int64_t rows = 0;
-  SkippedRows skipped;  // in this window and all before it
+  std::vector<float> counts;  // the weights times those of classes; empty: `weights` are all
+  SkippedRows skipped;        // in this window and all before it
 };
 
 template <typename Value>
@@ -86,10 +87,12 @@ RowContext ContextOf(const Config& config, const std::vector<InputColumn>& how) 
   return context;
 }
 
-std::vector<int64_t> CountsOf(const std::vector<int32_t>& labels) {
-  std::vector<int64_t> counts;
-  for (const int32_t label : labels) CountClass(label, &counts);
-  return counts;
+std::vector<double> WeightsOf(const RowWindow& rows, int64_t classes) {
+  std::vector<double> weights(static_cast<size_t>(classes));
+  for (size_t i = 0; i < rows.classes.size(); ++i) {
+    weights[static_cast<size_t>(rows.classes[i])] += rows.weights.empty() ? 1 : rows.weights[i];
+  }
+  return weights;
 }
 
 // Pipe: reads rows and gives them window by window. Thread: first its owner, then the thread that Run() is
@@ -122,8 +125,8 @@ class Pipe {
   void UseClassWeights(std::vector<float> weights) { class_weights_ = std::move(weights); }
   // Gives a window that was read as the head back, to be taken first.
   void GiveBack(RowWindow window) {
-    Weigh(&window);
     Shuffle(&window);
+    Weigh(&window);
     window.skipped = pass_.skipped();
     ready_bytes_ += window.feature_bytes();
     ready_.push_back(std::move(window));
@@ -147,8 +150,8 @@ class Pipe {
         const bool last = window.rows == 0;
         if (!last && ++read_ % turns_ != first_) continue;
         if (!scale_.shift.empty()) ApplyScale(scale_, {window.features.data(), window.rows, inputs()});
-        Weigh(&window);
         Shuffle(&window);
+        Weigh(&window);
         std::unique_lock<std::mutex> lock(mutex_);
         changed_.wait(lock, [&] { return HasRoom() || abandoned_; });
         if (abandoned_) return;
@@ -219,8 +222,9 @@ class Pipe {
   }
   void Weigh(RowWindow* window) const {
     if (class_weights_.empty()) return;
-    window->weights.resize(window->classes.size(), 1.0f);
-    MultiplyWeights(class_weights_, window->classes.data(), window->rows, window->weights.data());
+    window->counts = window->weights;
+    window->counts.resize(window->classes.size(), 1.0f);
+    MultiplyWeights(class_weights_, window->classes.data(), window->rows, window->counts.data());
   }
   void Shuffle(RowWindow* window) {
     if (!data_.shuffle || window->rows == 0) return;
@@ -282,7 +286,11 @@ class PipeBatches : public BatchSource {
     batch->columns = pipe_->inputs();
     batch->labels = window_.classes.empty() ? nullptr : window_.classes.data() + begin;
     batch->targets = window_.targets.empty() ? nullptr : window_.targets.data() + begin;
-    batch->weights = window_.weights.empty() ? nullptr : window_.weights.data() + begin;
+    const std::vector<float>& weights = window_.weights;
+    const std::vector<float>& counts = window_.counts.empty() ? weights : window_.counts;
+    batch->weights = counts.empty() ? nullptr : counts.data() + begin;
+    batch->weight = weights.empty() ? static_cast<double>(rows)
+                                    : std::accumulate(&weights[begin], &weights[begin] + rows, 0.0);
     batch->row_offsets = window_.row_offsets.empty() ? nullptr : window_.row_offsets.data() + begin;
     next_row_ += rows;
     ++steps_;
@@ -365,7 +373,7 @@ void Fit(const Config& config, const LabelRules& rules, RowWindow* held_out, Row
   }
   if (!rules.classes) return;
   pipe->UseClassWeights(
-      ClassWeightsOf(config.data, *form, *rules.classes, [&] { return CountsOf(head->classes); }));
+      ClassWeightsOf(config.data, *form, *rules.classes, [&] { return WeightsOf(*head, *rules.classes); }));
 }
 
 // The rows that are held out, as a set without end.

@@ -50,8 +50,7 @@ class BatchBuffer {
     batch->weights = out.weights;
     batch->row_offsets = out.row_offsets;
     if (out.weights == nullptr) return;
-    if (!set_->weighted()) std::fill_n(out.weights, rows.size, 1.0f);
-    MultiplyWeights(class_weights_, out.labels, rows.size, out.weights);
+    batch->weight = WeighRows(*set_, class_weights_, rows.size, out);
   }
 
  private:

@@ -36,21 +36,22 @@ struct BlockGradient {
 // RoundGradients: one block of the gradients of a round, in the order in which they are summed.
 struct RoundGradients {
   std::vector<BlockGradient> tensors;
-  std::vector<uint32_t> rows;  // that each is the mean over; above 0
+  std::vector<double>
+      weights;  // of the rows that each is the mean over, their number if all weigh 1; above 0
 
   void Clear() {
     tensors.clear();
-    rows.clear();
+    weights.clear();
   }
-  // A gradient of no rows counts nothing.
-  void Add(const BlockGradient& gradient, uint32_t of_rows) {
-    if (of_rows == 0) return;
+  // A gradient of no rows, or of such that weigh nothing, counts nothing.
+  void Add(const BlockGradient& gradient, double weight) {
+    if (!(weight > 0)) return;
     tensors.push_back(gradient);
-    rows.push_back(of_rows);
+    weights.push_back(weight);
   }
   bool empty() const { return tensors.empty(); }
   // Returns what the sum of the gradients, each times its share, is divided by. `shares` are left empty where
-  // the sum is plain: with kSum, whose gradients are sums themselves, and where all rows are equally many:
+  // the sum is plain: with kSum, whose gradients are sums themselves, and where all weigh the same:
   // the mean is then the sum divided by their number, whose bits do not depend on how large a batch is.
   double Divisor(Reduce reduce, std::vector<float>* shares) const;
 };

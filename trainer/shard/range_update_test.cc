@@ -156,7 +156,7 @@ std::vector<std::vector<float>> UpdatedBy(int64_t threads, OptimizerKind kind) {
           net::TensorView{reinterpret_cast<const std::byte*>(values.data() + first), shard.bytes(block)}, 1);
     }
     shard.ApplyMean(block, round);
-    round.rows = {1, 2, 3, 4, 5};
+    round.weights = {1, 2, 3, 4, 5};
     shard.ApplyMean(block, round);
   }
   return ValuesOf(*shard.TakeSnapshot(), SlotNames(config).size());

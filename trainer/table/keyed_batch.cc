@@ -51,6 +51,7 @@ void KeyedBatch::CopyLabels(const Batch& batch) {
   batch_.targets = copy(batch.targets, &targets_);
   batch_.weights = copy(batch.weights, &row_weights_);
   batch_.row_offsets = copy(batch.row_offsets, &row_offsets_);
+  batch_.weight = batch.weight;
 }
 
 void KeyedBatch::CopyFeatures(const Batch& batch) {

@@ -37,14 +37,14 @@ int64_t Exchanges::WindowOf(const TrainConfig& train, const Layout& layout, size
   return MaxOpenBlocks(train, BlocksOf(layout, ps));
 }
 
-void Exchanges::Announce(const net::LentBuffer& buffer, uint32_t examples,
+void Exchanges::Announce(const net::LentBuffer& buffer, uint32_t examples, std::optional<double> weight,
                          const std::vector<uint32_t>& taken) {
   awaited_.clear();
   for (const Variable& variable : layout_.variables) {
     awaited_.push_back({variable.offset, variable.offset + variable.size()});
   }
   announced_ = true;
-  Begin({&buffer, buffer.KeepLent(), examples, {}, {}, {}, taken});
+  Begin({&buffer, buffer.KeepLent(), examples, {std::nullopt, weight}, {}, {}, taken});
 }
 
 void Exchanges::Ready(Range elements) {
@@ -155,7 +155,8 @@ void Exchanges::SendBlock(const Flow& flow, const Exchange& exchange, int64_t in
   const uint64_t sum = config_.net.checksum ? net::PayloadChecksum(tensor.data, tensor.size) : 0;
   // What ps 0 counts it by is its last block.
   const bool is_counted = &flow == &flows_.front() && (flow.sent + 1) % flow.blocks == 0;
-  const net::PushedLoss loss = is_counted ? exchange.loss : net::PushedLoss();
+  net::PushedLoss loss = exchange.loss;
+  if (!is_counted) loss.mean.reset();
   const auto ps = static_cast<size_t>(&flow - flows_.data());
   const bool empty = !exchange.taken.empty() && flow.sent % flow.blocks < exchange.taken[ps];
   flow.link->Send(request, encoder_.Push(run_.Envelope(request), number, exchange.examples, sum, tensor,

@@ -74,7 +74,8 @@ class Exchanges {
   // Ready() has named all variables that it has elements of; the last block of each ps, with which the
   // gradient counts, waits for Push().
   // `taken`: as Push().
-  void Announce(const net::LentBuffer& buffer, uint32_t examples, const std::vector<uint32_t>& taken = {});
+  void Announce(const net::LentBuffer& buffer, uint32_t examples, std::optional<double> weight = {},
+                const std::vector<uint32_t>& taken = {});
   void Ready(Range elements);
   // Opens an exchange for the gradient in `buffer` (the whole flat vector or the rows of rows.of), which is
   // lent until it is sent; of both, in this order. `loss`: as in the message. `taken`: by ps, so many blocks

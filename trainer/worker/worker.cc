@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
-#include <numeric>
 #include <utility>
 
 #include "base/clock.h"
@@ -39,7 +38,7 @@ net::ChannelStats Sum(const net::ChannelStats& a, const net::ChannelStats& b) {
 // The sum of the rows' weights; unset: each weighs 1.
 std::optional<double> WeightOf(const Batch& batch) {
   if (batch.weights == nullptr) return std::nullopt;
-  return std::accumulate(batch.weights, batch.weights + batch.rows, 0.0);
+  return batch.weight;
 }
 
 const auto kWaitEnd = [](auto& builder) { return wire::CreateWaitEnd(builder); };
@@ -321,7 +320,7 @@ void Worker::Step(const Batch& batch, StepView& view) {
   }
   const net::LentBuffer& gradient = model_.NextGradient(values);
   const std::vector<uint32_t>& taken = data_.TakenOf(local_step_);
-  if (SendsEarly()) exchanges_.Announce(gradient, static_cast<uint32_t>(view.rows), taken);
+  if (SendsEarly()) exchanges_.Announce(gradient, static_cast<uint32_t>(view.rows), view.weight, taken);
   model_.model().Begin(view.weights, batch, model_.gradient(), count_correct);
   if (!model_.by_address()) {
     if (devices_.on_gpu()) StageNext();
