@@ -749,7 +749,7 @@ TEST_CASE(
     const LossSums& sums = f.members.Worker(0)->result.progress;
     CHECK(sums.rows == (asked ? 6 : 0));
     CHECK(sums.weight == (asked ? 7 : 0));
-    CHECK(sums.loss == (asked ? 4 : 0));
+    CHECK(sums.loss == (asked ? 5 : 0));
     CHECK(f.members.Worker(0)->result.losses.Latest(9).size() == 2);
   }
 }
