@@ -178,6 +178,8 @@ struct EvalArguments {
   bool json = false;                // one JSON document in place of the tables
   bool follow = false;              // evaluates each new checkpoint until the run has ended
   std::optional<double> threshold;  // class 1 of two from this probability on
+  std::string by;                   // a column; empty: there is no AUC by group
+  std::string groups;               // the file of its groups; empty: none
 };
 
 // PredictArguments: dtrain predict

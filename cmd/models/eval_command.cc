@@ -13,6 +13,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
@@ -30,6 +31,7 @@
 #include "trainer/checkpoint/checkpoint_names.h"
 #include "trainer/config/config.h"
 #include "trainer/config/load.h"
+#include "trainer/export/output_file.h"
 #include "trainer/order/held_out.h"
 #include "trainer/order/positions.h"
 #include "trainer/result/run_summary.h"
@@ -44,6 +46,26 @@ constexpr milliseconds kPollInterval{500};
 struct Signalled {};
 
 milliseconds Ms(double seconds) { return milliseconds(static_cast<int64_t>(seconds * 1000)); }
+
+// Writes a table of the groups, with tabs. In their texts tabs, ends of lines and backslashes are escaped.
+void WriteGroups(const GroupFigures& figures, const std::string& path) {
+  OutputFile file(path);
+  std::string text = "group\trows\tpositives\tauc\n";
+  for (size_t i = 0; i < figures.groups.size(); ++i) {
+    for (const char c : figures.names[i]) {
+      const size_t escaped = std::string_view("\t\n\r\\").find(c);
+      text += escaped == std::string_view::npos ? std::string(1, c) : std::string({'\\', "tnr\\"[escaped]});
+    }
+    const GroupRanking& group = figures.groups[i];
+    text += fmt::format("\t{}\t{}\t{}\n", group.rows, group.positives,
+                        group.auc ? fmt::format("{}", *group.auc) : "");
+    if (text.size() < (1 << 16)) continue;
+    file.Write(text);
+    text.clear();
+  }
+  file.Write(text);
+  file.Finish();
+}
 
 // Returns the settings that are known before there is a checkpoint.
 Config FirstConfig(const ConfigArguments& arguments) {
@@ -107,7 +129,7 @@ EvaluationOutcome Evaluator::Evaluate(const Config& config, CheckpointReader* ch
     errors_.Print(OtherHeldOutLine(*checkpoint, config), LogLevel::kWarning);
   }
   return EvaluateCheckpoint(config, devices_, checkpoint, between_batches, arguments_.threshold,
-                            arguments_.data.empty() ? "data.test" : "--data");
+                            arguments_.data.empty() ? "data.test" : "--data", arguments_.by);
 }
 
 void Evaluator::Print(const std::vector<EvaluationOutcome>& outcomes, ResultFile* result) {
@@ -116,6 +138,7 @@ void Evaluator::Print(const std::vector<EvaluationOutcome>& outcomes, ResultFile
     errors_.Print(outcome.warning, LogLevel::kWarning);
     result->Note([&](RunAccount& account) { account.AddWarning("eval", outcome.warning); });
   }
+  if (!arguments_.groups.empty()) WriteGroups(*outcomes.front().groups, arguments_.groups);
   if (arguments_.result == kStandardOutput) return;
   fmt::print("{}", arguments_.json     ? EvaluationJson(outcomes)
                    : arguments_.follow ? EvaluationLine(outcomes.front())
@@ -379,7 +402,7 @@ int EvaluateOne(const EvalArguments& arguments, Evaluator* evaluator, const Erro
                                EvaluateOn(arguments.data, &config);
                                std::vector<EvaluationOutcome> outcomes;
                                outcomes.push_back(evaluator->Evaluate(config, checkpoint, [] {}));
-                               if (!NamesSet(arguments))
+                               if (!NamesSet(arguments) && arguments.by.empty())
                                  EvaluateOther(config, checkpoint, evaluator, errors, &outcomes);
                                evaluator->Print(outcomes, result);
                                is_kept = result->Write(evaluator->SummaryOf(outcomes));

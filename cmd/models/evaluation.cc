@@ -3,8 +3,11 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <unordered_map>
+#include <utility>
 
 #include "base/error.h"
+#include "base/names.h"
 #include "base/tfrecord.h"
 
 #include "cmd/models/checkpoint_model.h"
@@ -78,6 +81,48 @@ RowSpec LabelledSpec(const Config& config, const InputForm& form, const RowSet& 
   return spec;
 }
 
+// GroupNumbers: the group of each row, numbered as they come.
+class GroupNumbers {
+ public:
+  // Adds the rows whose texts these are.
+  void Add(const std::vector<KeptField>& texts) {
+    for (const KeptField& field : texts) {
+      const auto [found, is_new] = numbers_.try_emplace(field.text, static_cast<uint32_t>(names_.size()));
+      if (is_new) names_.push_back(field.text);
+      if (names_.size() > GroupFigures::kMax) {
+        throw UserError(
+            "--by: the column has more than {} different texts (row {}), and each is a group. Name a column "
+            "with "
+            "fewer.",
+            GroupFigures::kMax, of_row_.size() + 1);
+      }
+      of_row_.push_back(found->second);
+    }
+  }
+  GroupFigures Rank(const std::string& column, const ScoreTable& scores) && {
+    std::vector<GroupRanking> groups = scores.RankGroups(of_row_, names_.size());
+    if (groups.empty()) names_.clear();  // scores.why_none() says why
+    return {column, std::move(names_), std::move(groups)};
+  }
+
+ private:
+  std::unordered_map<std::string, uint32_t> numbers_;
+  std::vector<std::string> names_;
+  std::vector<uint32_t> of_row_;
+};
+
+// Refuses --by where there are no two classes, or no columns.
+void CheckBy(const std::string& by, const Config& config, const RowSet& set, bool reads_rows) {
+  const auto refuse = [&](const std::string& why) { throw UserError("--by {}: {}", Shown(by), why); };
+  if (!HasClasses(config.model) || ClassCount(*config.model.outputs) != 2) {
+    refuse("is for a model of two classes, and this one is none. Leave it out.");
+  }
+  if (!IsTable(set.source.format))
+    refuse(fmt::format("rows of {} have no columns with names. Leave it out.", set.key));
+  if (!reads_rows)
+    refuse("with data.validation as a share its rows are numbers alone. Name a file with --data.");
+}
+
 // SetSum: the evaluation of a set, a batch after the other. Calls `between_batches`, which may throw, after
 // each.
 class SetSum {
@@ -98,12 +143,14 @@ class SetSum {
 };
 
 // Batches are those of a run, which may have rows of several files. Returns which rows were left out.
-SkippedRows AddRows(const RowSet& set, const RowSpec& spec, int64_t batch_rows, SetSum* sum) {
+SkippedRows AddRows(const RowSet& set, const RowSpec& spec, int64_t batch_rows, SetSum* sum,
+                    GroupNumbers* groups) {
   const bool idx = set.source.format == DataFormat::kIdx;
   int64_t left = set.max;
-  RowBlock block(spec.inputs);
+  RowBlock block(spec.inputs, spec.keep.size());
   const auto add = [&] {
     if (block.rows > 0) sum->Add(block.AsBatch());
+    groups->Add(block.kept);
     block.Clear();
   };
   const IdxFiles files =
@@ -157,10 +204,31 @@ std::vector<std::string> LinesOf(const EvaluationOutcome& outcome, const DataCon
   if (evaluation.classifies && evaluation.weight != static_cast<double>(evaluation.rows)) {
     add("the figures weigh each row by data.weight; the tables of classes count it once");
   }
+  if (outcome.groups && !outcome.groups->groups.empty()) {
+    const GroupFigures& groups = *outcome.groups;
+    add(fmt::format("AUC by {}: {}, the mean by weight of {}; {} of one class {} none", Shown(groups.column),
+                    groups.auc() ? fmt::format("{:.4f}", *groups.auc()) : "none",
+                    Plural(static_cast<int64_t>(groups.groups.size()) - groups.without(), "group"),
+                    groups.without(), groups.without() == 1 ? "has" : "have"));
+  }
   return lines;
 }
 
 }  // namespace
+
+std::optional<double> GroupFigures::auc() const {
+  double sum = 0, weight = 0;
+  for (const GroupRanking& group : groups) {
+    if (!group.auc) continue;
+    sum += group.weight * *group.auc;
+    weight += group.weight;
+  }
+  return weight > 0 ? std::optional(sum / weight) : std::nullopt;
+}
+
+int64_t GroupFigures::without() const {
+  return std::count_if(groups.begin(), groups.end(), [](const GroupRanking& group) { return !group.auc; });
+}
 
 void EvaluateOn(const std::vector<std::string>& data, Config* config) {
   if (data.empty()) return;
@@ -198,7 +266,8 @@ void CheckThreshold(std::optional<double> threshold, const ModelConfig& model) {
 EvaluationOutcome EvaluateCheckpoint(const Config& config, const DeviceChoice& devices,
                                      CheckpointReader* checkpoint,
                                      const std::function<void()>& between_batches,
-                                     std::optional<double> threshold, const std::string& key) {
+                                     std::optional<double> threshold, const std::string& key,
+                                     const std::string& by) {
   CheckThreshold(threshold, config.model);
   const Layout layout = LayoutFor(*checkpoint, config);
   PrepareProcess(config);
@@ -213,6 +282,7 @@ EvaluationOutcome EvaluateCheckpoint(const Config& config, const DeviceChoice& d
                                     threshold, LossOf(config.model))};
   const bool files = IsFiles(set.source.format);
   const bool share = config.eval.on == EvalOn::kValidation && config.data.validation_share > 0;
+  if (!by.empty()) CheckBy(by, config, set, files && !share);
   const InputForm form = files ? FormFor(*checkpoint, config) : InputForm();
   std::unique_ptr<BatchSource> source;
   SkippedRows skipped;
@@ -238,7 +308,12 @@ EvaluationOutcome EvaluateCheckpoint(const Config& config, const DeviceChoice& d
     // A file that has grown since has more rows than that.
     const bool all = max_rows < config.train.batch_size;
     const int64_t batch_rows = all ? max_rows : config.train.batch_size * config.device.towers();
-    skipped = AddRows(set, LabelledSpec(config, form, set), batch_rows, &sum);
+    RowSpec spec = LabelledSpec(config, form, set);
+    if (!by.empty()) spec.keep = {by};
+    spec.keep_key = "--by";
+    GroupNumbers groups;
+    skipped = AddRows(set, spec, batch_rows, &sum, &groups);
+    if (!by.empty()) outcome.groups = std::move(groups).Rank(by, outcome.figures.scores);
   }
   outcome.reported =
       ReportedFigures(outcome.evaluation, &outcome.figures, outcome.class_names, between_batches);

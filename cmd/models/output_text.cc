@@ -206,6 +206,11 @@ Json JsonOf(const EvaluationOutcome& outcome) {
                {"warning", outcome.warning.empty() ? Json() : Json(outcome.warning)}};
   const Json figures = Json::Parse(EvaluationToJson(outcome.reported));
   for (const auto& [key, value] : figures.items()) json[key] = value;
+  if (outcome.groups) {
+    json["group_auc"] = OrNull(outcome.groups->auc());
+    json["groups"] = outcome.groups->groups.size();
+    json["groups_of_one_class"] = outcome.groups->without();
+  }
   if (!outcome.evaluation.classifies) return json;
   json["threshold"] = OrNull(outcome.figures.threshold);
   json["classes"] = ClassesJson(outcome);

@@ -252,6 +252,30 @@ TEST_CASE("figures: calibration and thresholds of two outputs are those of one, 
   CHECK(Json::Parse(refused.output).at("confusion") == Json::Parse("[[80,10],[0,10]]"));
 }
 
+TEST_CASE("figures: eval --by ranks the rows of each text of a column, and --groups writes them") {
+  // The score follows x, whatever the user. All pairs of `ann` are in order, and two of the four of `bob`.
+  const std::string test =
+      "y,x,user\n0,1,ann\n1,5,ann\n0,2,ann\n1,9,bob\n0,3,bob\n1,2,bob\n0,8,bob\n1,4,\"c\td\"\n";
+  const OneRun run(
+      "model: {kind: logistic}\ndata:\n  train: {format: csv, path: %D/train.csv, label: y}\n"
+      "  ignore: [user]\n  test: {format: csv, path: %D/test.csv, label: y}\n"
+      "train: {epochs: 20, batch_size: 2}\n",
+      {{"train.csv", "y,x,user\n0,0,a\n1,9,a\n0,1,b\n1,8,b\n"}, {"test.csv", test}});
+  REQUIRE(run.local.code == 0);
+  const std::string groups = run.directory + "/groups.tsv";
+  const Done shown = run.Eval({"--by", "user", "--groups", groups});
+  CHECK(shown.code == 0);
+  CHECK(
+      Contains(shown.output, "AUC by user: 0.7143, the mean by weight of 2 groups; 1 of one class has none"));
+  CHECK(FileContent(groups) == "group\trows\tpositives\tauc\nann\t3\t1\t1\nbob\t4\t2\t0.5\nc\\td\t1\t1\t\n");
+  const Json json = Json::Parse(run.Eval({"--by", "user", "--json"}).output);
+  CHECK(json.at("group_auc").get<double>() == doctest::Approx(5.0 / 7));
+  CHECK(json.at("groups") == 3);
+  CHECK(json.at("groups_of_one_class") == 1);
+  CHECK(Contains(run.Eval({"--by", "usr"}).error, "no column \"usr\" (--by)"));
+  CHECK(Contains(run.Eval({"--groups", groups}).error, "of which column? Name it with --by."));
+}
+
 TEST_CASE("figures: --threshold is refused for a regression and for three classes") {
   for (const char* const kind : {"linear", "softmax"}) {
     const OneRun run(

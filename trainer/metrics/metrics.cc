@@ -105,6 +105,34 @@ Ranking ScoreTable::Rank(const std::function<void()>& before_class) const {
   return {*sum.auc / classes, *sum.average_precision / classes};
 }
 
+std::vector<GroupRanking> ScoreTable::RankGroups(gpu::Span<const uint32_t> group_of_row,
+                                                 size_t groups) const {
+  if (*why_none_ != '\0' || scores_.size() != 1) return {};
+  std::vector<size_t> ends(groups +
+                           1);  // where the rows of each group begin in `order`, and then where they end
+  for (int64_t row = 0; row < group_of_row.size; ++row) ++ends[group_of_row[row] + 1];
+  std::partial_sum(ends.begin(), ends.end(), ends.begin());
+  std::vector<uint32_t> order(labels_.size());
+  for (uint32_t row = 0; row < labels_.size(); ++row) order[ends[group_of_row[row]]++] = row;
+  std::vector<GroupRanking> found(groups);
+  std::vector<float> scores, weights;
+  std::vector<int32_t> labels;
+  for (size_t group = 0, at = 0; group < groups; ++group) {
+    scores.clear(), weights.clear(), labels.clear();
+    for (; at < ends[group]; ++at) {
+      scores.push_back(scores_[0][order[at]]);
+      labels.push_back(labels_[order[at]]);
+      weights.push_back(weights_.empty() ? 1 : weights_[order[at]]);
+    }
+    GroupRanking& one = found[group];
+    one.rows = static_cast<int64_t>(labels.size());
+    one.positives = std::count(labels.begin(), labels.end(), 1);
+    one.weight = std::accumulate(weights.begin(), weights.end(), 0.0);
+    one.auc = RankingOf(scores, labels, 1, weights).auc;
+  }
+  return found;
+}
+
 double BestConstant(const gpu::PointLoss& loss, std::vector<std::pair<float, float>>* rows) {
   std::sort(rows->begin(), rows->end());
   const auto sum = [&](auto of) {

@@ -44,6 +44,14 @@ struct Ranking {
 Ranking RankingOf(gpu::Span<const float> scores, gpu::Span<const int32_t> labels, int32_t positive,
                   gpu::Span<const float> weights = {nullptr, 0});
 
+// GroupRanking: the rows of one group, and how well those of class 1 are put before its others.
+struct GroupRanking {
+  int64_t rows = 0;
+  int64_t positives = 0;  // of class 1
+  double weight = 0;      // of all its rows
+  std::optional<double> auc;
+};
+
 // ScoreTable: the scores of all rows of a set, 4 bytes for each class of each row (two classes have one, and
 // a weight takes 4 more), and the ranking computed from them at the end. With more than two classes it is the
 // mean of the rankings of each class against all others (Provost and Domingos, 2000), over the classes that
@@ -65,6 +73,10 @@ class ScoreTable {
            const float* weights = nullptr);
   // `before_class` is called before the scores of each class are sorted; it may throw.
   Ranking Rank(const std::function<void()>& before_class = [] {}) const;
+  // Ranks the rows of each group among themselves; only of two classes. `group_of_row` has a number below
+  // `groups` for each row, in the order in which rows were added. Empty if there is no ranking. Takes 8 bytes
+  // more a row.
+  std::vector<GroupRanking> RankGroups(gpu::Span<const uint32_t> group_of_row, size_t groups) const;
   // Returns why there is no ranking although there are rows; empty if there is one.
   const char* why_none() const { return why_none_; }
 

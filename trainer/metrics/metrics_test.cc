@@ -49,6 +49,48 @@ TEST_CASE("auc: is the part of all pairs that are in order, a tie counting half"
   }
 }
 
+TEST_CASE("auc: groups are ranked each by itself, and one of a single class has none") {
+  const Rows rows(300, 2, 9);
+  std::vector<uint32_t> group_of_row;
+  for (uint32_t row = 0; row < 300; ++row) {
+    group_of_row.push_back(rows.labels[row] == 0 && row % 11 == 0 ? 3 : row % 3);
+  }
+  ScoreTable table(1);
+  table.Add({rows.scores.data(), 300, 1}, rows.labels);
+  const std::vector<GroupRanking> groups = table.RankGroups(group_of_row, 4);
+  REQUIRE(groups.size() == 4);
+  for (uint32_t group = 0; group < 4; ++group) {
+    std::vector<float> scores;
+    std::vector<int32_t> labels;
+    for (size_t row = 0; row < 300; ++row) {
+      if (group_of_row[row] != group) continue;
+      scores.push_back(rows.scores[row]);
+      labels.push_back(rows.labels[row]);
+    }
+    CHECK(groups[group].rows == static_cast<int64_t>(labels.size()));
+    CHECK(groups[group].weight == static_cast<double>(labels.size()));
+    CHECK(groups[group].positives == std::count(labels.begin(), labels.end(), 1));
+    CHECK(groups[group].auc.has_value() == (group < 3));
+    if (group < 3) {
+      CHECK(*groups[group].auc == doctest::Approx(AreaByPairs(scores, labels, 1)).epsilon(1e-12));
+    }
+  }
+  CHECK(ScoreTable(3).RankGroups(std::vector<uint32_t>(), 1).empty());
+}
+
+TEST_CASE("auc: in a group a row of weight 3 counts as three rows") {
+  const std::vector<float> scores{0.1f, 0.4f, 0.35f, 0.8f};
+  const std::vector<int32_t> labels{0, 0, 1, 1};
+  const std::vector<float> weights{1, 3, 1, 1};
+  ScoreTable weighted(1), repeated(1);
+  weighted.Add({scores.data(), 4, 1}, labels, weights.data());
+  const std::vector<float> more{0.1f, 0.4f, 0.4f, 0.4f, 0.35f, 0.8f};
+  repeated.Add({more.data(), 6, 1}, std::vector<int32_t>{0, 0, 0, 0, 1, 1});
+  const GroupRanking one = weighted.RankGroups(std::vector<uint32_t>(4), 1)[0];
+  CHECK(one.weight == 6);
+  CHECK(*one.auc == *repeated.RankGroups(std::vector<uint32_t>(6), 1)[0].auc);
+}
+
 // The definition: recall and precision at every score, and the area below the steps.
 double AveragePrecisionBySteps(const std::vector<float>& scores, const std::vector<int32_t>& labels) {
   std::vector<float> cuts = scores;

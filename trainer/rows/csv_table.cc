@@ -264,9 +264,9 @@ CsvFile::CsvFile(const DataConfig& data, std::unique_ptr<CsvReader> reader, CsvL
 
 int64_t CsvFile::inputs() const { return FeaturesOf(rows_.layout().columns, rows_.layout().how); }
 
-int64_t CsvFile::FindField(const std::string& name) const {
+int64_t CsvFile::FindField(const std::string& name, const char* key) const {
   if (columns().count == 0) return 0;
-  const int64_t field = FindColumn(columns(), name, "--keep", *reader_);
+  const int64_t field = FindColumn(columns(), name, key, *reader_);
   reader_->Take(field, false);
   return field;
 }

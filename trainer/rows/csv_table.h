@@ -124,7 +124,7 @@ class CsvFile : public RowFile {
   bool HasMore() const override { return rows_.HasMore(); }
   void SkipFault() override { rows_.SkipFault(); }
   // A file without a record has no columns, and no row that could be asked for a field.
-  int64_t FindField(const std::string& name) const override;
+  int64_t FindField(const std::string& name, const char* key) const override;
   std::string_view Field(int64_t field) const override {
     return reader_->WholeText(reader_->fields()[static_cast<size_t>(field)]);
   }

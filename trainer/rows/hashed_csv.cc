@@ -139,11 +139,11 @@ class HashedCsvFile : public CsvFile {
   int64_t inputs() const override { return inputs_; }
   const CsvColumns& columns() const override { return columns_; }
   std::vector<std::string> NumberNames() const override { return number_names_; }
-  int64_t FindField(const std::string& name) const override {
-    const int64_t field = CsvFile::FindField(name);
+  int64_t FindField(const std::string& name, const char* key) const override {
+    const int64_t field = CsvFile::FindField(name, key);
     for (const Hashed& bag : hashed_) {
       if (!reader().names_columns() || !bag.is_bag || (field != bag.column && field != bag.weights)) continue;
-      throw UserError("--keep {}: is a list of TFRecord (data.bags), and no single value. Leave it out.",
+      throw UserError("{} {}: is a list of TFRecord (data.bags), and no single value. Leave it out.", key,
                       name);
     }
     return field;

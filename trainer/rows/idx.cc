@@ -257,8 +257,8 @@ class IdxFile : public RowFile {
   int64_t inputs() const override { return shape_.row_bytes; }
   bool HasMore() const override { return row_ < shape_.count && !file_->is_pipe(); }
   void SkipFault() override {}
-  int64_t FindField(const std::string& name) const override {
-    throw UserError("--keep {}: {} has images and no columns. Leave it out.", name, path());
+  int64_t FindField(const std::string& name, const char* key) const override {
+    throw UserError("{} {}: {} has images and no columns. Leave it out.", key, name, path());
   }
   std::string_view Field(int64_t /*field*/) const override { return {}; }
 

@@ -104,7 +104,7 @@ class JsonFile : public LineFile {
 
   int64_t inputs() const override { return spec_.inputs; }
   // The names are those of RowSpec::keep: a row must have these members.
-  int64_t FindField(const std::string& name) const override {
+  int64_t FindField(const std::string& name, const char*) const override {
     return std::find(spec_.keep.begin(), spec_.keep.end(), name) - spec_.keep.begin();
   }
   std::string_view Field(int64_t field) const override {
@@ -214,7 +214,7 @@ class JsonFile : public LineFile {
   void CheckKept(const Json& row) const {
     for (const std::string& name : spec_.keep) {
       if (row.is_object() && row.contains(name)) continue;
-      Refuse(fmt::format("no {}, which --keep names. Add it.", Quoted(Shown(name))));
+      Refuse(fmt::format("no {}, which {} names. Add it.", Quoted(Shown(name)), spec_.keep_key));
     }
   }
 

@@ -136,8 +136,8 @@ class RowFile {
   virtual void SkipFault() = 0;
   // A field of a row that is passed on as it is: of a table a column, by its name or number; of JSON lines a
   // member of RowSpec::keep; of a line of sparse rows "label", and of vw "tag". Throws UserError for another
-  // one.
-  virtual int64_t FindField(const std::string& name) const = 0;
+  // one; `key` is what asks for it, such as "--keep".
+  virtual int64_t FindField(const std::string& name, const char* key) const = 0;
   // The text of such a field in the row of the last Next(), until the next one.
   virtual std::string_view Field(int64_t field) const = 0;
   // The label of that row as it is written.
@@ -207,7 +207,8 @@ struct RowSpec {
   std::string label;
   // If set, labels are read too and a row without one is an error. Unset: a label is ignored.
   std::optional<LabelRules> labels;
-  std::string key = "--data";  // for messages
+  std::string key = "--data";       // for messages
+  const char* keep_key = "--keep";  // for messages
   // Columns of the file that are passed on as they are, by name or number; of JSON lines the members.
   std::vector<std::string> keep;
   // The columns of data.train, of a table with hashed ones; unset: they are those of each file.

@@ -57,7 +57,7 @@ RowReader::RowReader(const std::string& path, const RowSpec& spec, const std::st
   context.idx_labels = idx_labels;
   if (spec_.train_columns) context.train = &*spec_.train_columns;
   file_ = OpenRowFile(spec_.data, context, OpenInput(path, spec_.key), &skipped_);
-  for (const std::string& name : spec_.keep) kept_.push_back(file_->FindField(name));
+  for (const std::string& name : spec_.keep) kept_.push_back(file_->FindField(name, spec_.keep_key));
   if (!spec_.labels) return;
   labels_.emplace(*spec_.labels, file_->path(), ColumnTitle(file_->columns(), file_->columns().label),
                   spec_.form.classes);

@@ -113,11 +113,11 @@ CsvField SparseFile::label() const {
   return {line_.label, {reader().number(), at + 1}, false};
 }
 
-int64_t SparseFile::FindField(const std::string& name) const {
+int64_t SparseFile::FindField(const std::string& name, const char* key) const {
   const bool tags = data().train.format == DataFormat::kVw;
   if (name == "label") return 0;
   if (name == "tag" && tags) return 1;
-  throw UserError("--keep {}: a row of {} has no columns to keep. Try {}.", name, path(),
+  throw UserError("{} {}: a row of {} has no columns to keep. Try {}.", key, name, path(),
                   tags ? "tag, or label" : "label");
 }
 

@@ -24,7 +24,7 @@ class SparseFile : public LineFile {
 
   bool NextText(RowText* row) override;
   int64_t inputs() const override { return inputs_; }
-  int64_t FindField(const std::string& name) const override;
+  int64_t FindField(const std::string& name, const char* key) const override;
   std::string_view Field(int64_t field) const override { return field == 0 ? line_.label : line_.tag; }
   // A label that is not there has the place of the line.
   CsvField label() const override;
