@@ -13,6 +13,7 @@
 #include "cmd/models/checkpoint_model.h"
 #include "cmd/models/trained_model.h"
 #include "trainer/config/config.h"
+#include "trainer/config/user_text.h"
 #include "trainer/input/sources.h"
 #include "trainer/order/held_out.h"
 #include "trainer/result/verdict.h"
