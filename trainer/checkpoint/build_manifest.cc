@@ -30,21 +30,6 @@ StoredShard BuildShard(const Layout& layout, int ps, SlotCounts slots, const Wri
 
 }  // namespace
 
-Manifest ModelManifest(const Layout& layout, const ModelSlots& slots) {
-  Manifest manifest;
-  manifest.version = kVersion;
-  manifest.slots = slots.names;
-  for (const Variable& variable : layout.variables) {
-    manifest.tensors.push_back({variable.name, variable.rows, variable.cols});
-  }
-  if (layout.table) {
-    manifest.table = {layout.table->features(), layout.table->width(), {}};
-    if (slots.differ()) manifest.table->linear_slots = slots.linear;
-    manifest.tensors.push_back({kTableName, manifest.table->tensor_rows(), layout.table->width()});
-  }
-  return manifest;
-}
-
 Manifest BuildManifest(const Layout& layout, const ModelSlots& slots, const std::vector<WrittenPart>& parts) {
   if (parts.size() != layout.ps.size()) {
     throw Failure(ExitCode::kInternal, fmt::format("a checkpoint of {} ps has the checksums of {}.",

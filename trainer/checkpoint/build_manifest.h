@@ -13,9 +13,7 @@
 
 namespace dtrain {
 
-// The tensors, slots and table that a checkpoint of the model of `layout` has; no shards.
-Manifest ModelManifest(const Layout& layout, const ModelSlots& slots);
-// The same with the shards of the ps of `layout`. Throws Failure when a ps has reported another number
+// ModelManifest() with the shards of the ps of `layout`. Throws Failure when a ps has reported another number
 // of pieces.
 Manifest BuildManifest(const Layout& layout, const ModelSlots& slots, const std::vector<WrittenPart>& parts);
 

@@ -14,7 +14,6 @@
 
 #include "base/check.h"
 #include "base/error.h"
-#include "trainer/checkpoint/build_manifest.h"
 #include "trainer/checkpoint/checkpoint_errors.h"
 #include "trainer/checkpoint/checkpoint_names.h"
 #include "trainer/checkpoint/shard_format.h"

@@ -9,6 +9,7 @@
 #include "trainer/checkpoint/manifest_generated.h"
 #include "trainer/checkpoint/shard_format.h"
 #include "trainer/config/run_config.h"
+#include "trainer/version.h"
 
 namespace dtrain {
 namespace {
@@ -231,6 +232,21 @@ Manifest Decode(const stored::Manifest& from) {
 }
 
 }  // namespace
+
+Manifest ModelManifest(const Layout& layout, const ModelSlots& slots) {
+  Manifest manifest;
+  manifest.version = kVersion;
+  manifest.slots = slots.names;
+  for (const Variable& variable : layout.variables) {
+    manifest.tensors.push_back({variable.name, variable.rows, variable.cols});
+  }
+  if (layout.table) {
+    manifest.table = {layout.table->features(), layout.table->width(), {}};
+    if (slots.differ()) manifest.table->linear_slots = slots.linear;
+    manifest.tensors.push_back({kTableName, manifest.table->tensor_rows(), layout.table->width()});
+  }
+  return manifest;
+}
 
 double Manifest::FigureOf(EvalMetric metric) const {
   if (metric == EvalMetric::kLoss) return loss;

@@ -122,6 +122,9 @@ struct Manifest {
 // The largest step, and number of updates.
 constexpr int64_t kMaxStep = (int64_t{1} << 62) - 1;
 
+// The tensors, slots and table that a checkpoint of the model of `layout` has; no shards.
+Manifest ModelManifest(const Layout& layout, const ModelSlots& slots);
+
 // The bytes of the file. FromBytes() must accept the manifest. `checksum`, if not null, gets
 // Manifest::checksum.
 std::string ToBytes(const Manifest& manifest, uint64_t* checksum = nullptr);
