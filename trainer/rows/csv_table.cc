@@ -124,7 +124,10 @@ bool CsvRows::ReadNumber(int64_t column, const char* rule, float min, float* num
   const NumberText state = ParseNumber(field, reader_.decimal(), number);
   if (state == NumberText::kGood && *number >= min) return true;
   throw FieldError(reader_.path(), ColumnTitle(layout_.columns, column), field,
-                   fmt::format("{}. Correct it, or remove the row.", rule));
+                   fmt::format("{}{}. Correct it, or remove the row.", rule,
+                               IsMissing(field.text) && field.raw != nullptr
+                                   ? ", and data.missing_values says that this is none"
+                                   : ""));
 }
 
 void CsvRows::AddNumbers(ParsedRows* rows) const {

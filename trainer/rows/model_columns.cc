@@ -133,6 +133,17 @@ class ColumnFinder {
         columns_.label);
   }
 
+  // An offset beside features in order could as well be the label.
+  void CheckOffset() const {
+    const int64_t all = spec_.form.table_columns;
+    if (spec_.data.offset.empty() || !layout_.first_is_row || all == 0 || columns_.count == all) return;
+    throw reader_.FaultAtRecord(fmt::format(
+        "{}; without names a row must have the {} of the training data, that of data.offset among them. Put "
+        "anything in the place of the label{}.",
+        Plural(columns_.count, "column"), all,
+        names_.empty() ? "" : ", or give a first line with the columns' names"));
+  }
+
   // A file with all columns of the training data: those of the model stand where they did there, if the label
   // does. Otherwise its columns are those of the model, in order, and perhaps the label.
   void FindByPosition() {
@@ -141,6 +152,7 @@ class ColumnFinder {
       columns_.label = spec_.form.label_column;
       for (const InputColumn& column : spec_.form.columns) columns_.inputs.push_back(column.column);
     } else {
+      CheckOffset();
       if (columns_.label < 0 && columns_.count == inputs_ + 1) columns_.label = LabelPosition();
       if (columns_.label >= 0 && columns_.count == inputs_ + 1 && layout_.first_is_row && !spec_.labels)
         CheckLabel();

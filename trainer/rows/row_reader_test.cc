@@ -403,6 +403,20 @@ TEST_CASE("rows: the offset that the model adds is read of each row, labelled or
   CHECK(ErrorOf("3,1\n", spec).find("no column \"log_days\"") != std::string::npos);
   CHECK(Begins(ErrorOf("width,log_days,height\n3,,1\n", spec),
                ":2:3: log_days is empty; must be a finite number (data.offset)."));
+  spec.data.missing_values = {"log_days=-9"};
+  CHECK(
+      Begins(ErrorOf("width,log_days,height\n3,-9,1\n", spec),
+             ":2:3: log_days = -9; must be a finite number (data.offset), and data.missing_values says that "
+             "this is none."));
+  spec.data.missing_values.clear();
+  RowSpec by_place = WithColumns();
+  by_place.form.table_columns = 5;
+  by_place.data.offset = "4";
+  CHECK(ReadAll("7,pro,anything,20,0.5\n7,free,,10,-2\n", by_place).row_offsets == offsets);
+  CHECK(
+      ErrorOf("7,pro,20,0.5\n", by_place) ==
+      ":1:1: 4 columns; without names a row must have the 5 of the training data, that of data.offset among "
+      "them. Put anything in the place of the label, or give a first line with the columns' names.");
   CHECK(ErrorOf("[3, 1]\n", spec) ==
         ":1: no \"log_days\", which says what is added to the output of the row (data.offset). Add it.");
   CHECK(Begins(ErrorOf("{\"features\": [3, 1], \"log_days\": null}\n", spec),

@@ -492,6 +492,19 @@ TEST_CASE("vw: a fault tells its byte in the line, the rule and a remedy") {
   }
 }
 
+TEST_CASE("vw: with data.offset a number that touches the bar is not taken for a tag in silence") {
+  DataConfig data = Vw();
+  data.offset = "initial";
+  CHECK(Parse("1 2 0.5|a x", data).fault ==
+        "4: 0.5 touches the |, so it is a tag and no initial prediction (data.offset). Put a blank before "
+        "the |, "
+        "or of a tag a ' before it.");
+  for (const char* text : {"1 2 '0.5|a x", "1 2 '0.5 |a x", "1 2 tag|a x", "1 2 0.5 7|a x", "1 7|a x"}) {
+    CAPTURE(text);
+    CHECK(Parse(text, data).is_row);
+  }
+}
+
 TEST_CASE("vw: labels of jobs that dtrain has not are refused by their kind") {
   const std::pair<const char*, const char*> labels[] = {
       {"1:0.5:0.2 |f x", "0: 1:0.5:0.2 is a label of contextual bandits (ACTION:COST:PROBABILITY)"},

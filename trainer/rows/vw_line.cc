@@ -196,6 +196,14 @@ class VwParser : public LineParser {
     }
     if (count > 0 && (words[count - 1].front() == '\'' || head.back() != ' ')) {
       row_->tag = words[--count];
+      float number = 0;
+      if (has_offsets_ && count == 2 && ParseNumber(row_->tag, &number) == NumberText::kGood) {
+        return Fail(
+            row_->tag.data(),
+            fmt::format("{} touches the |, so it is a tag and no initial prediction (data.offset). Put a "
+                        "blank before the |, or of a tag a ' before it.",
+                        row_->tag));
+      }
       if (row_->tag.front() == '\'') row_->tag.remove_prefix(1);
     }
     for (size_t i = 0; i < count; ++i) {
