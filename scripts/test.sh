@@ -19,8 +19,8 @@ if [ -n "${HOME:-}" ]; then
   scripts/test_python.sh "$DTRAIN_TEST_PYTHON" && export DTRAIN_TEST_PYTHON
 fi
 
-# Tests wait more than they compute: three of them share a processor, and they begin while others are compiled.
-bazel test --keep_going '--jobs=HOST_CPUS*3' '--local_cpu_resources=HOST_CPUS*3' "$@" //... </dev/null
+# Tests wait more than they compute: two of them share a processor, and they begin while others are compiled.
+bazel test --keep_going '--jobs=HOST_CPUS*2' '--local_cpu_resources=HOST_CPUS*2' "$@" //... </dev/null
 bazel_status=$?
 if [ "$bazel_status" -eq 1 ]; then
   echo "the build failed" >&2
