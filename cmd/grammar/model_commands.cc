@@ -131,7 +131,8 @@ class EvalGrammar : public CommandGrammar {
   Arguments ToArguments() const override {
     RequireCheckpoint("eval", eval_.checkpoint.path);
     if (!eval_.groups.empty() && eval_.by.empty()) {
-      throw UserError("--groups {}: of which column? Name it with --by.", eval_.groups);
+      throw UserError("--groups {}: needs a column whose texts are the groups. Add --by COLUMN.",
+                      eval_.groups);
     }
     return eval_;
   }

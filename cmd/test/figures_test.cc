@@ -273,7 +273,8 @@ TEST_CASE("figures: eval --by ranks the rows of each text of a column, and --gro
   CHECK(json.at("groups") == 3);
   CHECK(json.at("groups_of_one_class") == 1);
   CHECK(Contains(run.Eval({"--by", "usr"}).error, "no column \"usr\" (--by)"));
-  CHECK(Contains(run.Eval({"--groups", groups}).error, "of which column? Name it with --by."));
+  CHECK(Contains(run.Eval({"--groups", groups}).error,
+                 "groups.tsv: needs a column whose texts are the groups. Add --by COLUMN."));
 }
 
 TEST_CASE("figures: --threshold is refused for a regression and for three classes") {
